@@ -1,0 +1,1 @@
+"""Reads what ``study`` wrote: optima, claims, figures, report. Never imports torch."""

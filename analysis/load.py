@@ -1,0 +1,207 @@
+"""An experiment directory -> the frames that everything else in ``analysis`` is computed from.
+
+Only runs that ``plan.json`` names are results. Whatever else lies in the directory, and whatever
+the plan names that is not there, ends up in :attr:`Sweep.excluded` with the reason, never in
+silence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, cast
+
+import pandas as pd
+
+from analysis.files import (
+    PLANNED_COLUMNS,
+    SCORE_FIELDS,
+    Selection,
+    json_lines,
+    read_json,
+    read_plan,
+    read_record,
+    read_selection,
+)
+from study.records.record import Record
+
+METRIC_COLUMNS = ("run_id", "step", "metric", "value")
+EXCLUDED_COLUMNS = ("run_id", "arm", "kind", "reason")
+ATTEMPT_COLUMNS = ("run_id", "arm", "attempt", "status", "reason", "time")
+NULLABLE_NUMBERS = (*SCORE_FIELDS, "lora_rank", "lora_alpha")
+RECORD_COLUMNS = tuple(f.name for f in fields(Record))
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """One experiment as far as it has come."""
+
+    path: Path
+    plan: dict[str, Any]
+    """The parsed ``plan.json``."""
+    runs: pd.DataFrame
+    """One row per planned run that has a record; the columns are the record's fields."""
+    metrics: pd.DataFrame
+    """``run_id, step, metric, value``, for the rows of ``runs``."""
+    planned: pd.DataFrame
+    """``run_id, arm, phase, learning_rate, seed, status``: the record's status, else ``given up``
+    if an attempt failed (launching the sweep again may still finish it), else ``missing``."""
+    excluded: pd.DataFrame
+    """``run_id, arm, kind, reason``: what is not in ``runs`` and why, failed attempts included."""
+    attempts: pd.DataFrame = field(default_factory=lambda: _frame([], ATTEMPT_COLUMNS))
+    """``run_id, arm, attempt, status, reason, time``: failed attempts of planned runs."""
+    selections: dict[str, Selection] = field(default_factory=dict)
+    """Selected learning rate by arm, where the search phase of the arm is over."""
+
+    @property
+    def experiment(self) -> dict[str, Any]:
+        """The experiment's own settings: kind, seeds, margin, hypothesis and so on."""
+        return cast(dict[str, Any], self.plan["experiment"])
+
+    @property
+    def name(self) -> str:
+        """Name of the experiment."""
+        return str(self.experiment["name"])
+
+    @property
+    def kind(self) -> str:
+        """``experiment``, ``adhoc`` or ``single``."""
+        return str(self.experiment["kind"])
+
+    @property
+    def is_experiment(self) -> bool:
+        """Whether verdicts are due: ad-hoc sweeps and single runs have no declared criterion."""
+        return self.kind == "experiment"
+
+    @property
+    def expected(self) -> int:
+        """Runs at the end: the planned ones, and report runs that a selection has yet to add."""
+        waiting = 0
+        if self.is_experiment:
+            reported = set(self.planned["arm"][self.planned["phase"] == "report"])
+            waiting = len(set(self.plan["arms"]) - reported)
+        return len(self.planned) + waiting * len(self.experiment["seeds"]["report"])
+
+    @property
+    def complete(self) -> bool:
+        """Whether every run there will be has a record."""
+        return len(self.runs) == self.expected
+
+
+def load(path: Path) -> Sweep:
+    """Read an experiment directory.
+
+    Args:
+        path: ``runs/<experiment>``, finished or not.
+
+    Raises:
+        ValueError: if the directory is missing, empty or not an experiment, or its ``plan.json``
+            or a selection is not what ``study`` writes.
+    """
+    plan = read_plan(path)
+    planned = pd.DataFrame(plan["runs"], columns=list(PLANNED_COLUMNS))
+    records: list[dict[str, Any]] = []
+    excluded: list[dict[str, Any]] = []
+    attempts: list[dict[str, Any]] = []
+    statuses: list[str] = []
+    for run in plan["runs"]:
+        failed = list(_attempts(path, run))
+        record, problem = read_record(path, run)
+        if record is None:
+            kind, reason = _without_record(problem, failed)
+            excluded.append(_excluded(run, kind, reason))
+        else:
+            records.append(record)
+        attempts.extend(failed)
+        statuses.append(_status(record, failed))
+    excluded.extend(_excluded(a, "failed attempt", _describe(a)) for a in attempts)
+    excluded.extend(_unplanned(path, plan))
+    metrics = [line for record in records for line in _metrics(path, record, excluded)]
+    return Sweep(
+        path=path,
+        plan=plan,
+        runs=_frame(records, RECORD_COLUMNS),
+        metrics=pd.DataFrame(metrics, columns=list(METRIC_COLUMNS)),
+        planned=planned.assign(status=pd.Series(statuses, dtype="object")),
+        excluded=_frame(excluded, EXCLUDED_COLUMNS),
+        attempts=_frame(attempts, ATTEMPT_COLUMNS),
+        selections={arm: s for arm in plan["arms"] if (s := read_selection(path, arm))},
+    )
+
+
+def samples(sweep: Sweep, run_id: str, limit: int) -> list[dict[str, Any]]:
+    """The last ``limit`` stored completions of a planned run; empty if it stored none."""
+    arm = sweep.planned["arm"][sweep.planned["run_id"] == run_id].iloc[0]
+    lines, _ = json_lines(sweep.path / str(arm) / run_id / "samples.jsonl")
+    return lines[-limit:]
+
+
+def provenance(sweep: Sweep, run_id: str) -> dict[str, Any]:
+    """``provenance.json`` of a planned run; empty if it is not there or not an object."""
+    arm = sweep.planned["arm"][sweep.planned["run_id"] == run_id].iloc[0]
+    value, _ = read_json(sweep.path / str(arm) / run_id / "provenance.json")
+    return value or {}
+
+
+def _frame(rows: list[dict[str, Any]], columns: tuple[str, ...]) -> pd.DataFrame:
+    frame = pd.DataFrame(rows, columns=list(columns))
+    numbers = [name for name in NULLABLE_NUMBERS if name in columns]
+    return frame.astype(dict.fromkeys(numbers, float))  # None -> NaN, also in an empty frame
+
+
+def _without_record(problem: str, failed: list[dict[str, Any]]) -> tuple[str, str]:
+    if problem:
+        return "unreadable record", problem
+    if not failed:
+        return "no record", "planned, no record yet: not started or still running"
+    tries = f"{len(failed)} failed attempt{'s' if len(failed) > 1 else ''}"
+    return "no record", f"planned, no record after {tries}; the last one: {_describe(failed[-1])}"
+
+
+def _status(record: dict[str, Any] | None, failed: list[dict[str, Any]]) -> str:
+    if record is not None:
+        return str(record["status"])
+    return "given up" if failed else "missing"
+
+
+def _attempts(path: Path, run: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    lines, _ = json_lines(path / run["arm"] / run["run_id"] / "attempts.jsonl")
+    for line in lines:
+        yield {**{c: line.get(c, "") for c in ATTEMPT_COLUMNS}, **_names(run)}
+
+
+def _describe(attempt: dict[str, Any]) -> str:
+    return f"{attempt['status']} ({attempt['reason']})"
+
+
+def _names(run: dict[str, Any]) -> dict[str, Any]:
+    return {"run_id": run["run_id"], "arm": run["arm"]}
+
+
+def _excluded(run: dict[str, Any], kind: str, reason: str) -> dict[str, Any]:
+    return {**_names(run), "kind": kind, "reason": reason}
+
+
+def _unplanned(path: Path, plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Records in places that the plan does not name: an id belongs to exactly one arm."""
+    places = {(run["arm"], run["run_id"]) for run in plan["runs"]}
+    for file in sorted(path.glob("*/*/record.json")):
+        place = (file.parent.parent.name, file.parent.name)
+        if place not in places:
+            run = {"arm": place[0], "run_id": place[1]}
+            yield _excluded(run, "not planned", "a record that plan.json does not name in this arm")
+
+
+def _metrics(
+    path: Path, record: dict[str, Any], excluded: list[dict[str, Any]]
+) -> Iterator[tuple[str, int, str, float]]:
+    lines, broken = json_lines(path / record["arm"] / record["run_id"] / "metrics.jsonl")
+    if broken:
+        reason = f"{broken} unreadable line{'s' if broken > 1 else ''} of metrics.jsonl left out"
+        excluded.append(_excluded(record, "unreadable metrics", reason))
+    for line in lines:
+        for name, value in line.items():
+            number = isinstance(value, int | float) and not isinstance(value, bool)
+            if name != "step" and number and isinstance(line.get("step"), int):
+                yield record["run_id"], line["step"], name, float(value)

@@ -1,0 +1,95 @@
+"""How the numbers of a report came about, in sentences read off its plan and records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from analysis.arms import Arm, arms, count_text, rate_text
+from analysis.load import Sweep
+
+
+def methods(sweep: Sweep) -> list[str]:
+    """How the numbers came about, in sentences read off the plan and the records."""
+    return [
+        _objective_sentence(sweep),
+        *(_arm_sentence(sweep, arm) for arm in arms(sweep)),
+        _seeds_sentence(sweep),
+        f"A run's score is the mean over its last {_setting(sweep, 'evaluation', 'final_window')} "
+        f"evaluations of the accuracy on {_setting(sweep, 'evaluation', 'eval_prompts')} fixed "
+        "held-out prompts, one completion each, sampled at temperature "
+        f"{_setting(sweep, 'objective', 'temperature')} as in training; greedy accuracy is "
+        "beside it. Diverged runs count with the worst score, 0, and are never dropped; the best "
+        "evaluation of a run is stored and not used.",
+        f"Precision: {_precision(sweep)}. Engine: {sweep.plan.get('engine', 'unknown')}. The "
+        f"sweep was launched {count_text([int(sweep.plan.get('launches', 1))], 'time')} (looks "
+        "at a growing experiment).",
+        "Intervals are Student's t over seeds at 90 %; seeds are the unit of replication. The "
+        "best learning rate (LR*) is the log-midpoint of the plateau, the rates whose mean score "
+        "is within a fifth of the rise below the top.",
+    ]
+
+
+def _objective_sentence(sweep: Sweep) -> str:
+    def of(key: str) -> str:
+        return _setting(sweep, "objective", key)
+
+    return (
+        f"Objective: {of('name')} (loss_type {of('loss_type')}, scale_rewards "
+        f"{of('scale_rewards')}, beta {of('beta')}), {of('steps')} AdamW steps of "
+        f"{of('prompts_per_step')} prompts with {of('num_generations')} completions each, "
+        f"schedule {of('lr_scheduler_type')}, weight decay {of('weight_decay')}, gradient norm "
+        f"clipped at {of('max_grad_norm')}."
+    )
+
+
+def _arm_sentence(sweep: Sweep, arm: Arm) -> str:
+    plan = sweep.plan["arms"][arm.name]
+    grid = ", ".join(rate_text(rate) for rate in sorted(plan["learning_rates"]))
+    grid = f"learning rates {grid or 'none'}"
+    if arm.is_full:
+        return f"{arm.name}: every parameter is trained; {grid}."
+    method = plan["config"].get("method", {})
+    mine = sweep.runs[sweep.runs["arm"] == arm.name]
+    alphas = sorted({f"{alpha:g}" for alpha in mine["lora_alpha"].dropna()})
+    counts = sorted({len(names) for names in mine["target_modules"]})
+    alpha = f", alpha {' or '.join(alphas)}" if alphas else ""
+    count = f" ({' or '.join(map(str, counts))} modules)" if counts else ""
+    return (
+        f"{arm.name}: LoRA of rank {arm.rank}{alpha} by the rule {method.get('alpha_rule')}, "
+        f"scaled by alpha / rank, on {method.get('target_modules')}{count}; {grid}."
+    )
+
+
+def _seeds_sentence(sweep: Sweep) -> str:
+    seeds = sweep.experiment["seeds"]
+    search, report = (_numbers(seeds.get(phase, [])) for phase in ("search", "report"))
+    if not seeds.get("report"):
+        return f"Seeds: {search or 'none'}; there is no report phase."
+    return (
+        f"Search seeds {search} choose each arm's learning rate (best mean, ties to the lower "
+        f"rate); fresh report seeds {report} give its score there."
+    )
+
+
+def _numbers(values: Iterable[object]) -> str:
+    return ", ".join(str(value) for value in values)
+
+
+def _setting(sweep: Sweep, group: str, key: str) -> str:
+    """A setting, by arm where arms differ in it."""
+    values: dict[str, list[str]] = {}
+    for name, arm in sweep.plan["arms"].items():
+        value = arm["config"].get(group, {}).get(key, "unknown")
+        values.setdefault(f"{value:g}" if isinstance(value, float) else str(value), []).append(name)
+    if len(values) == 1:
+        return next(iter(values))
+    return " / ".join(f"{value} ({', '.join(names)})" for value, names in values.items())
+
+
+def _precision(sweep: Sweep) -> str:
+    found = {
+        ", ".join(f"{part} {dtype}" for part, dtype in sorted(dtypes.items()))
+        for dtypes in sweep.runs["dtypes"]
+        if isinstance(dtypes, dict)
+    }
+    return " / ".join(sorted(found)) or "no record yet"

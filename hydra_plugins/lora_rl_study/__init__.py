@@ -1,0 +1,1 @@
+"""Hydra's ``-m`` with our sweeper, and a launcher that starts workers on this machine."""

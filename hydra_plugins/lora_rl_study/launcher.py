@@ -1,0 +1,95 @@
+"""A Hydra launcher that runs each job in a process of its own on this machine.
+
+Hydra's basic launcher is serial, and a process pool would hand a worker's death to its siblings;
+here every job is a spawned process that ends with its parent.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+from hydra.core.config_store import ConfigStore
+from hydra.core.singleton import Singleton
+from hydra.core.utils import JobReturn, JobStatus, run_job, setup_globals
+from hydra.plugins.launcher import Launcher
+from hydra.types import HydraContext, TaskFunction
+from omegaconf import DictConfig, open_dict
+
+ConfigStore.instance().store(
+    group="hydra/launcher",
+    name="local",
+    node={"_target_": "hydra_plugins.lora_rl_study.launcher.LocalLauncher"},
+    provider="lora_rl_study",
+)
+
+
+class LocalLauncher(Launcher):
+    """One spawned process a job, all at once."""
+
+    def setup(
+        self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig
+    ) -> None:
+        """Keep what a job needs (called by Hydra)."""
+        self.hydra_context = hydra_context
+        self.task_function = task_function
+        self.config = config
+
+    def launch(
+        self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int
+    ) -> Sequence[JobReturn]:
+        """Run the jobs and wait for all of them; on Ctrl-C, wait until they have left."""
+        context = multiprocessing.get_context("spawn")
+        jobs = [
+            context.Process(target=self._run, args=(initial_job_idx + i, list(overrides)))
+            for i, overrides in enumerate(job_overrides)
+        ]
+        for job in jobs:
+            job.start()
+        try:
+            for job in jobs:
+                job.join()
+        except KeyboardInterrupt:
+            for job in jobs:  # the terminal has interrupted them too
+                job.join(timeout=20)
+                job.kill()
+            raise
+        return [_job_return(job.exitcode) for job in jobs]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Singletons (the config store among them) travel with the job."""
+        return {**self.__dict__, "_singletons": Singleton.get_state()}
+
+    def _run(self, index: int, overrides: list[str]) -> None:
+        threading.Thread(target=_leave_with_parent, daemon=True).start()
+        setup_globals()
+        Singleton.set_state(self.__dict__["_singletons"])
+        config = self.hydra_context.config_loader.load_sweep_config(self.config, overrides)
+        with open_dict(config):
+            config.hydra.job.id = str(index)
+            config.hydra.job.num = index
+        result = run_job(
+            task_function=self.task_function,
+            config=config,
+            job_dir_key="hydra.sweep.dir",
+            job_subdir_key="hydra.sweep.subdir",
+            hydra_context=self.hydra_context,
+        )
+        _ = result.return_value
+
+
+def _leave_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)
+
+
+def _job_return(exitcode: int | None) -> JobReturn:
+    if exitcode == 0:
+        return JobReturn(status=JobStatus.COMPLETED)
+    error = RuntimeError(f"a worker process ended with exit code {exitcode}")
+    return JobReturn(status=JobStatus.FAILED, _return_value=error)

@@ -1,0 +1,161 @@
+"""From ``conf/`` and command-line overrides to plain dataclasses: the only place with OmegaConf."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import hydra
+from hydra.core.config_store import ConfigStore
+from hydra.core.global_hydra import GlobalHydra
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.errors import HydraException
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from study import config as c
+
+CONF_DIR = Path(__file__).resolve().parent.parent / "conf"
+CONFIG_NAME = "study"
+
+SCHEMAS: dict[tuple[str | None, str], type] = {
+    (None, "schema_study"): c.StudyConfig,
+    ("model", "schema_model"): c.ModelConfig,
+    ("method", "schema_full"): c.FullMethod,
+    ("method", "schema_lora"): c.LoraMethod,
+    ("task", "schema_arithmetic"): c.ArithmeticTaskConfig,
+    ("task", "schema_reasoning_gym"): c.ReasoningGymTaskConfig,
+    ("objective", "schema_grpo"): c.GrpoObjective,
+    ("engine", "schema_engine"): c.EngineConfig,
+    ("space", "schema_space"): c.SpaceConfig,
+    ("tracker", "schema_tracker"): c.TrackerConfig,
+}
+
+
+def register_schemas() -> None:
+    """Tell Hydra which dataclass each config group is checked against."""
+    store = ConfigStore.instance()
+    for (group, name), schema in SCHEMAS.items():
+        store.store(group=group, name=name, node=schema)
+
+
+def to_dataclasses(config: DictConfig) -> c.StudyConfig:
+    """The composed config as plain dataclasses, every law checked.
+
+    Raises:
+        ValueError: one sentence naming the key or the law.
+    """
+    with user_errors():
+        plain = OmegaConf.to_object(config)
+    assert isinstance(plain, c.StudyConfig)
+    _refuse_added_keys(plain)
+    return plain
+
+
+def compose(overrides: Sequence[str]) -> c.StudyConfig:
+    """Compose ``conf/study.yaml`` with ``overrides``, as the command line would.
+
+    Raises:
+        ValueError: one sentence for an unknown key or option, a wrong type or a broken law.
+    """
+    with user_errors():
+        if GlobalHydra.instance().is_initialized():
+            config = hydra.compose(CONFIG_NAME, overrides=list(overrides))
+        else:
+            register_schemas()
+            with hydra.initialize_config_dir(str(CONF_DIR), version_base="1.3"):
+                config = hydra.compose(CONFIG_NAME, overrides=list(overrides))
+    return to_dataclasses(config)
+
+
+def split_sweeps(overrides: Sequence[str]) -> tuple[list[str], dict[str, list[str]]]:
+    """Separate fixed overrides from comma-separated ones.
+
+    Returns:
+        The fixed overrides, and for each swept key its values as override strings.
+
+    Raises:
+        ValueError: for a malformed override, or a sweep that is not a list of values.
+    """
+    fixed: list[str] = []
+    swept: dict[str, list[str]] = {}
+    with user_errors():
+        parsed = OverridesParser.create().parse_overrides(list(overrides))
+    for override in parsed:
+        if not override.is_sweep_override():
+            assert override.input_line is not None
+            fixed.append(override.input_line)
+        elif override.is_discrete_sweep():
+            swept[override.get_key_element()] = [str(v) for v in override.sweep_string_iterator()]
+        else:
+            raise ValueError(
+                f"sweeps are lists of values (key=1,2,3), got {override.input_line!r}; "
+                "a continuous range has no meaning in a grid"
+            )
+    return fixed, swept
+
+
+@contextmanager
+def user_errors() -> Iterator[None]:
+    """Turn Hydra's and OmegaConf's exceptions into one-sentence ``ValueError``s."""
+    try:
+        yield
+    except (HydraException, OmegaConfBaseException) as error:
+        raise ValueError(one_sentence(error)) from error
+
+
+def one_sentence(error: BaseException) -> str:
+    """What a Hydra or OmegaConf exception says, in one sentence with a near key as a hint."""
+    text = "\n".join(str(e) for e in (error, error.__cause__) if e is not None)
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    option = re.search(
+        r"Could not find '([^']+)'\s+Available options in '[^']+':((?:\s+\S+)+)", text
+    )
+    if option:
+        return _unknown_option(option.group(1), option.group(2).split("Config search")[0].split())
+    unknown = re.search(r"Key '([^']+)' (?:is not in struct|not in '(\w+)')", text)
+    shown = re.search(r"(?:Could not override '|full_key: )([\w.]+)", text)
+    if unknown:
+        return _unknown_key(shown.group(1) if shown else unknown.group(1), unknown.group(2))
+    if "issing mandatory value" in text and shown:
+        return f"{shown.group(1)} must be set"
+    wrong = next((x for x in lines if x.startswith("Value ")), None)
+    if wrong:
+        return f"{shown.group(1)}: {wrong}" if shown else wrong
+    return lines[0] if lines else type(error).__name__
+
+
+def _unknown_option(path: str, options: list[str]) -> str:
+    known = [o for o in options if not o.startswith("schema_")]
+    group, _, name = path.partition("/")
+    near = difflib.get_close_matches(name, known, n=1)
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    return f"{group} must be one of {', '.join(known)}, got {name!r}{hint}"
+
+
+def _unknown_key(key: str, owner: str | None) -> str:
+    schemas = [s for s in SCHEMAS.values() if owner in (None, s.__name__)]
+    known = sorted({f.name for schema in schemas for f in dataclasses.fields(schema)})
+    near = difflib.get_close_matches(key.rsplit(".", 1)[-1], known, n=1)
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    return f"{key} is not a key of {owner or 'the configuration'}{hint}"
+
+
+def _refuse_added_keys(node: Any, prefix: str = "") -> None:
+    """``+method.rnak=3`` gets past Hydra; a key that nobody reads must not get past us."""
+    known = {f.name for f in dataclasses.fields(node)}
+    for name, value in vars(node).items():
+        if name not in known:
+            raise ValueError(_unknown_key(prefix + name, type(node).__name__))
+        if dataclasses.is_dataclass(value):
+            _refuse_added_keys(value, f"{prefix}{name}.")
+
+
+def to_yaml(config: Any) -> str:
+    """A dataclass of :mod:`study.config` as YAML."""
+    return OmegaConf.to_yaml(OmegaConf.structured(config))

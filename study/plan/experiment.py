@@ -1,0 +1,298 @@
+"""The plan of an experiment: arms, grids, and every run with its id."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from study.config import (
+    ExperimentConfig,
+    RunConfig,
+    SeedsConfig,
+    run_config_from_dict,
+    with_cell,
+)
+from study.plan.description import Description
+from study.plan.identity import arm_identity, identity, short_hash
+
+SCHEMA_VERSION = 1
+SPACING_TOLERANCE = 0.06
+"""Decades by which two grids' gaps may differ and still count as equally spaced: a 1-3-10 grid
+alternates between gaps of 0.48 and 0.52."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Arm:
+    """One side of a comparison: a configuration with its own learning-rate grid."""
+
+    name: str
+    config: RunConfig
+    """Configuration of the arm's runs; their learning rate and seed replace the ones in it."""
+    factors: dict[str, Any]
+    """Value of each factor that the arm has."""
+    learning_rates: list[float]
+    """The grid, ascending."""
+    model: Description
+    target_modules: list[str]
+    trainable_params: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlannedRun:
+    """One cell of the plan: an arm at a learning rate and a seed."""
+
+    run_id: str
+    arm: str
+    phase: str
+    """``search`` or ``report``."""
+    learning_rate: float
+    seed: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What ``plan.json`` holds; it only grows."""
+
+    experiment: ExperimentConfig
+    engine: str
+    arms: dict[str, Arm]
+    runs: list[PlannedRun]
+    extended: list[str] = field(default_factory=list)
+    """Sides (``low``, ``high``) on which the grids have been extended."""
+    launches: int = 0
+    """How often the sweep was launched: the number of looks at a growing experiment."""
+
+    def run(self, run_id: str) -> PlannedRun:
+        """The planned run of that id."""
+        return next(run for run in self.runs if run.run_id == run_id)
+
+    def cells(self, arm: str, phase: str) -> list[PlannedRun]:
+        """The runs of one arm in one phase."""
+        return [r for r in self.runs if r.arm == arm and r.phase == phase]
+
+
+def plan_search(experiment: ExperimentConfig, arms: dict[str, Arm], engine: str) -> Plan:
+    """The first plan of an experiment: every search cell, seed by seed so that arms keep pace.
+
+    Raises:
+        ValueError: if arms differ in anything but the factors, or their grids differ.
+    """
+    if experiment.kind == "experiment":
+        check_factors(experiment, arms)
+        check_grids(arms)
+    plan = Plan(experiment=experiment, engine=engine, arms=arms, runs=[])
+    return with_cells(plan, "search", {name: arm.learning_rates for name, arm in arms.items()})
+
+
+def with_cells(plan: Plan, phase: str, rates: dict[str, list[float]]) -> Plan:
+    """The plan with runs for each arm's ``rates`` and every seed of ``phase`` added once."""
+    seeds: SeedsConfig = plan.experiment.seeds
+    known = {run.run_id for run in plan.runs}
+    added: list[PlannedRun] = []
+    longest = max((len(r) for r in rates.values()), default=0)
+    for seed in getattr(seeds, phase):
+        for index in range(longest):
+            for name, grid in rates.items():
+                if index < len(grid):
+                    added.append(planned_run(plan.arms[name], phase, grid[index], seed))
+    new = [run for run in added if run.run_id not in known]
+    return dataclasses.replace(plan, runs=[*plan.runs, *new])
+
+
+def planned_run(arm: Arm, phase: str, learning_rate: float, seed: int) -> PlannedRun:
+    """The run of one cell, with its id."""
+    config = with_cell(arm.config, learning_rate, seed)
+    run_id = short_hash(identity(config, arm.model, arm.target_modules, phase))
+    return PlannedRun(
+        run_id=run_id, arm=arm.name, phase=phase, learning_rate=learning_rate, seed=seed
+    )
+
+
+def flatten(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested dictionaries as one, keys joined by dots."""
+    flat: dict[str, Any] = {}
+    for key, value in tree.items():
+        if isinstance(value, dict):
+            flat |= flatten(value, f"{prefix}{key}.")
+        else:
+            flat[prefix + key] = value
+    return flat
+
+
+NOT_COMPARED = ("method.default_learning_rate", "objective.learning_rate", "seed", "save")
+"""Keys that may differ between arms without being a factor: the tuned rate, and what changes
+no result."""
+
+
+def is_factor(key: str, factors: list[str]) -> bool:
+    """Whether ``key`` is a factor or below one."""
+    return any(key == factor or key.startswith(factor + ".") for factor in factors)
+
+
+def arm_factors(config: RunConfig, factors: list[str]) -> dict[str, Any]:
+    """The values of the factors that ``config`` has, by key."""
+    values = flatten(asdict(config))
+    return {
+        key: value
+        for key, value in values.items()
+        if is_factor(key, factors) and key not in NOT_COMPARED
+    }
+
+
+def check_factors(experiment: ExperimentConfig, arms: dict[str, Arm]) -> None:
+    """Refuse arms that differ in a key that is not a factor."""
+    flat = {name: flatten(asdict(arm.config)) for name, arm in arms.items()}
+    keys = {key for values in flat.values() for key in values}
+    for key in sorted(keys - set(NOT_COMPARED)):
+        values = {name: values.get(key) for name, values in flat.items()}
+        if len({repr(v) for v in values.values()}) > 1 and not is_factor(key, experiment.factors):
+            shown = ", ".join(f"{name}: {value!r}" for name, value in values.items())
+            raise ValueError(
+                f"arms may differ only in experiment.factors={experiment.factors}, "
+                f"but {key} differs ({shown})"
+            )
+
+
+def check_grids(arms: dict[str, Arm]) -> None:
+    """Refuse grids that are unequal in count or spacing: the longer one would win by luck."""
+    first = next(iter(arms.values()))
+    for arm in arms.values():
+        if len(arm.learning_rates) != len(first.learning_rates):
+            raise ValueError(
+                "learning-rate grids must have the same number of points in every arm, got "
+                f"{len(first.learning_rates)} for {first.name} and {len(arm.learning_rates)} "
+                f"for {arm.name}"
+            )
+        for a, b in zip(_gaps(first.learning_rates), _gaps(arm.learning_rates), strict=True):
+            if abs(a - b) > SPACING_TOLERANCE:
+                raise ValueError(
+                    "learning-rate grids must have the same spacing in every arm, got gaps of "
+                    f"{a:.2f} decades for {first.name} and {b:.2f} for {arm.name}"
+                )
+
+
+def _gaps(rates: list[float]) -> list[float]:
+    return [math.log10(b / a) for a, b in itertools.pairwise(rates)]
+
+
+def check_rates(name: str, rates: list[float]) -> list[float]:
+    """The grid of an arm, ascending.
+
+    Raises:
+        ValueError: for an empty grid, a repeated rate, or a rate that is not positive and finite.
+    """
+    if not rates:
+        raise ValueError(
+            f"arm {name!r} has no learning rates: set space.learning_rate.{name}, or one list "
+            "by method name"
+        )
+    wrong = [rate for rate in rates if not (math.isfinite(rate) and rate > 0)]
+    if wrong:
+        raise ValueError(f"learning rates must be positive and finite, arm {name!r} has {wrong}")
+    if len({f"{rate:.6g}" for rate in rates}) != len(rates):
+        raise ValueError(f"learning rates must be distinct, arm {name!r} has {rates}")
+    return sorted(rates)
+
+
+def merge(old: Plan, new: Plan) -> Plan:
+    """The grown plan: old runs first, then what ``new`` adds.
+
+    Raises:
+        ValueError: if ``new`` changes the meaning of the experiment instead of growing it.
+    """
+    _check_same_meaning(old, new)
+    arms = dict(old.arms)
+    for name, arm in new.arms.items():
+        known = arms.get(name, arm)
+        grid = sorted({*known.learning_rates, *arm.learning_rates})
+        arms[name] = dataclasses.replace(arm, learning_rates=grid)
+    seeds = SeedsConfig(
+        search=_union(old.experiment.seeds.search, new.experiment.seeds.search),
+        report=_union(old.experiment.seeds.report, new.experiment.seeds.report),
+    )
+    overrides = {**old.experiment.arms, **new.experiment.arms}
+    experiment = dataclasses.replace(new.experiment, arms=overrides, seeds=seeds)
+    grown = dataclasses.replace(old, experiment=experiment, arms=arms, launches=old.launches)
+    if experiment.kind == "experiment":
+        check_factors(experiment, arms)
+        check_grids(arms)
+        rates = {name: arm.learning_rates for name, arm in arms.items()}
+        return with_cells(grown, "search", rates)
+    known_ids = {run.run_id for run in old.runs}
+    return dataclasses.replace(
+        grown, runs=[*old.runs, *(r for r in new.runs if r.run_id not in known_ids)]
+    )
+
+
+def _union(old: list[int], new: list[int]) -> list[int]:
+    return [*old, *(seed for seed in new if seed not in old)]
+
+
+def _check_same_meaning(old: Plan, new: Plan) -> None:
+    fixed = ("kind", "hypothesis", "decision_metric", "criterion", "factors", "margin", "extend")
+    for key in fixed:
+        before, after = getattr(old.experiment, key), getattr(new.experiment, key)
+        if before != after:
+            raise ValueError(_needs_new_name(old, f"experiment.{key}", before, after))
+    for name in old.arms.keys() & new.arms.keys():
+        before_arm, after_arm = (
+            flatten(arm_identity(a.config, a.model, a.target_modules))
+            for a in (old.arms[name], new.arms[name])
+        )
+        for key in sorted(before_arm.keys() | after_arm.keys()):
+            if before_arm.get(key) != after_arm.get(key):
+                where = f"arm {name}: {key}"
+                raise ValueError(
+                    _needs_new_name(old, where, before_arm.get(key), after_arm.get(key))
+                )
+
+
+def _needs_new_name(old: Plan, key: str, before: object, after: object) -> str:
+    return (
+        f"an experiment may grow but not change: {key} was {before!r} in {old.experiment.name} "
+        f"and is {after!r} now; give the changed experiment a new name=..."
+    )
+
+
+def to_json(plan: Plan) -> dict[str, Any]:
+    """The content of ``plan.json``."""
+    return {"schema_version": SCHEMA_VERSION, **asdict(plan)}
+
+
+def from_json(data: dict[str, Any]) -> Plan:
+    """Read what :func:`to_json` wrote.
+
+    Raises:
+        ValueError: for another schema version.
+    """
+    if data.get("schema_version") != SCHEMA_VERSION:
+        raise ValueError(
+            f"plan.json has schema_version {data.get('schema_version')!r}, this program reads "
+            f"{SCHEMA_VERSION}"
+        )
+    experiment = dict(data["experiment"])
+    experiment["seeds"] = SeedsConfig(**experiment["seeds"])
+    arms = {name: _arm_from_json(arm) for name, arm in data["arms"].items()}
+    return Plan(
+        experiment=ExperimentConfig(**experiment),
+        engine=data["engine"],
+        arms=arms,
+        runs=[PlannedRun(**run) for run in data["runs"]],
+        extended=data["extended"],
+        launches=data["launches"],
+    )
+
+
+def _arm_from_json(data: dict[str, Any]) -> Arm:
+    model = dict(data["model"])
+    model["linear_modules"] = {k: (v[0], v[1]) for k, v in model["linear_modules"].items()}
+    return Arm(
+        **{
+            **data,
+            "config": run_config_from_dict(data["config"]),
+            "model": Description(**model),
+        }
+    )

@@ -1,0 +1,1 @@
+"""The run directory and where a run came from."""

@@ -1,0 +1,78 @@
+"""The record of a finished run: the row that analysis reads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+SCHEMA_VERSION = 1
+RESULT_STATUSES = ("completed", "diverged", "no_signal", "pruned")
+ATTEMPT_STATUSES = ("failed", "oom", "killed", "stalled")
+
+
+@dataclass(kw_only=True)
+class Record:
+    """One finished run. Published once, last; it exists only for results."""
+
+    schema_version: int = SCHEMA_VERSION
+    run_id: str
+    experiment: str
+    arm: str
+    phase: str
+    """``search`` or ``report``."""
+    factors: dict[str, Any]
+    """The arm's value of each factor of the experiment."""
+    method: str
+    lora_rank: int | None
+    lora_alpha: float | None
+    alpha_rule: str | None
+    target_modules: list[str]
+    """Full names of the adapted modules, sorted; empty under full fine-tuning."""
+    learning_rate: float
+    prompts_per_step: int
+    num_generations: int
+    objective: str
+    task: str
+    model: str
+    model_revision: str
+    """Content hash of the weights."""
+    hidden_size: int
+    seed: int
+    engine: str
+    dtypes: dict[str, str]
+    """Precision of ``base``, ``adapter`` and ``optimizer`` state."""
+    status: str
+    """``completed``, ``diverged``, ``no_signal`` or ``pruned``."""
+    status_reason: str
+    flags: list[str] = field(default_factory=list)
+    score_metric: str
+    direction: str
+    """``maximize`` or ``minimize``."""
+    score_final: float | None
+    """Mean of the last ``final_window`` evaluations; worst value if diverged; None if no score."""
+    score_best: float | None
+    """Best single evaluation: optimistic, never silently used."""
+    score_base: float | None
+    """The untrained model on the same prompts (evaluation at step 0)."""
+    score_greedy: float | None
+    """Mean greedy accuracy over the same window."""
+    final_window: int
+    eval_prompts: int
+    steps_planned: int
+    steps_done: int
+    episodes: int
+    """Completions the run trained on."""
+    trainable_params: int
+    total_params: int
+    train_tokens: int
+    """Prompt and completion tokens that went through a training pass."""
+    generated_tokens: int
+    """Completion tokens sampled for training."""
+    train_flops: float
+    """Analytic FLOPs of the training passes."""
+    rollout_flops: float
+    """Analytic FLOPs of sampling for training."""
+    wall_time_s: float
+    peak_memory_bytes: int
+    probes: dict[str, Any] = field(default_factory=dict)
+    git_commit: str

@@ -1,0 +1,186 @@
+"""The directory of an experiment: what is where, and which file makes a run done.
+
+A run is done when ``record.json`` exists; it is written last, and published by a hard link that
+fails if there is one already, so two writers cannot both win.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock
+
+from study.records.record import SCHEMA_VERSION, Record
+
+PUBLISHED = ("config.yaml", "provenance.json", "metrics.jsonl", "evaluations.parquet",
+             "samples.jsonl", "adapter", "model")  # fmt: skip
+"""What moves from the attempt's directory to the run's when a result is published."""
+
+
+class ExperimentStore:
+    """Files of one experiment below ``runs_dir``."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = Path(path)
+
+    @property
+    def plan_path(self) -> Path:
+        """Where the plan is."""
+        return self.path / "plan.json"
+
+    @property
+    def journal_path(self) -> Path:
+        """Optuna's storage."""
+        return self.path / "optuna.journal"
+
+    @property
+    def workers_dir(self) -> Path:
+        """One small file per living worker: what it trains, how far it is."""
+        return self.path / "workers"
+
+    def run_dir(self, arm: str, run_id: str) -> Path:
+        """The directory of a run."""
+        return self.path / arm / run_id
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """Hold the experiment's lock: one writer of plan, selections and new claims at a time."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        with FileLock(self.path / "plan.lock"):
+            yield
+
+    def read_plan(self) -> dict[str, Any] | None:
+        """The parsed ``plan.json``, or None if there is none."""
+        if not self.plan_path.exists():
+            return None
+        data: dict[str, Any] = json.loads(self.plan_path.read_text())
+        return data
+
+    def write_plan(self, data: dict[str, Any]) -> None:
+        """Replace ``plan.json`` in one step."""
+        write_json(self.plan_path, data)
+
+    def read_selections(self) -> dict[str, dict[str, Any]]:
+        """Selections by arm."""
+        files = sorted((self.path / "selection").glob("*.json"))
+        return {file.stem: json.loads(file.read_text()) for file in files}
+
+    def write_selection(self, arm: str, data: dict[str, Any]) -> None:
+        """Write an arm's selection once; an existing one stays."""
+        target = self.path / "selection" / f"{arm}.json"
+        if not target.exists():
+            write_json(target, data)
+
+    def record(self, arm: str, run_id: str) -> Record | None:
+        """The record of a run, or None if the run is not done."""
+        path = self.run_dir(arm, run_id) / "record.json"
+        if not path.exists():
+            return None
+        data = json.loads(path.read_text())
+        if data.get("schema_version") != SCHEMA_VERSION:
+            raise ValueError(
+                f"{path} has schema_version {data.get('schema_version')!r}, this program reads "
+                f"{SCHEMA_VERSION}"
+            )
+        return Record(**data)
+
+    def publish(self, record: Record, attempt_dir: Path) -> bool:
+        """Make a result final: move the attempt's files up, then link ``record.json``.
+
+        Returns:
+            False if another writer has published this run before; nothing is changed then.
+        """
+        run_dir = self.run_dir(record.arm, record.run_id)
+        if (run_dir / "record.json").exists():
+            return False
+        for name in PUBLISHED:
+            source, target = attempt_dir / name, run_dir / name
+            if source.exists():
+                remove(target)
+                source.rename(target)
+        draft = attempt_dir / "record.json"
+        write_json(draft, asdict(record))
+        try:
+            os.link(draft, run_dir / "record.json")
+        except FileExistsError:
+            return False
+        shutil.rmtree(attempt_dir)
+        return True
+
+    def new_attempt(self, arm: str, run_id: str) -> Path:
+        """Create the directory of the next attempt at a run.
+
+        Earlier attempts that nobody noted are those whose worker died; they are noted now and
+        cost no retry.
+        """
+        parent = self.run_dir(arm, run_id) / "attempts"
+        parent.mkdir(parents=True, exist_ok=True)
+        taken = sorted(int(p.name) for p in parent.iterdir() if p.name.isdigit())
+        noted = {line["attempt"] for line in self._attempt_lines(arm, run_id)}
+        for number in taken:
+            if number not in noted:
+                self.append_attempt(arm, run_id, number, "killed", "its worker died", spent=False)
+        path = parent / str(max(taken, default=0) + 1)
+        path.mkdir()
+        return path
+
+    def append_attempt(
+        self, arm: str, run_id: str, attempt: int, status: str, reason: str, spent: bool = True
+    ) -> None:
+        """Note a failed attempt; ``spent``: it counts against the run's retries."""
+        line = {"attempt": attempt, "status": status, "reason": reason, "spent": spent}
+        append_line(self._attempts_path(arm, run_id), {**line, "time": now()})
+
+    def reopen(self, arm: str, run_id: str) -> None:
+        """Forgive a run its spent retries; its history stays."""
+        self.append_attempt(arm, run_id, 0, "reopened", "retry=true", spent=False)
+
+    def attempts(self, arm: str, run_id: str) -> list[dict[str, Any]]:
+        """Failed attempts of a run since it was last reopened."""
+        lines = self._attempt_lines(arm, run_id)
+        reopened = [i for i, line in enumerate(lines) if line["status"] == "reopened"]
+        return lines[reopened[-1] + 1 :] if reopened else lines
+
+    def _attempt_lines(self, arm: str, run_id: str) -> list[dict[str, Any]]:
+        path = self._attempts_path(arm, run_id)
+        if not path.exists():
+            return []
+        return [json.loads(line) for line in path.read_text().splitlines() if line]
+
+    def _attempts_path(self, arm: str, run_id: str) -> Path:
+        return self.run_dir(arm, run_id) / "attempts.jsonl"
+
+
+def now() -> str:
+    """The time as ISO 8601 in UTC, to the second."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def write_json(path: Path, data: object) -> None:
+    """Write a JSON file in one step: whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    draft.write_text(json.dumps(data, indent=1, allow_nan=False) + "\n")
+    os.replace(draft, path)
+
+
+def append_line(path: Path, data: object) -> None:
+    """Append one line of JSON."""
+    with path.open("a") as file:
+        file.write(json.dumps(data, allow_nan=False) + "\n")
+
+
+def remove(path: Path) -> None:
+    """Remove a file or a directory, if it is there."""
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)

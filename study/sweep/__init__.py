@@ -1,0 +1,1 @@
+"""Claim, train in a child, publish: workers and the parent that watches them."""

@@ -1,0 +1,230 @@
+"""From a command line to a checked plan: compose arms, describe models, apply the laws."""
+
+from __future__ import annotations
+
+import itertools
+import multiprocessing
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from study.compose import compose, split_sweeps
+from study.config import (
+    ExperimentConfig,
+    FullMethod,
+    LoraMethod,
+    MethodConfig,
+    RunConfig,
+    SeedsConfig,
+    StudyConfig,
+)
+from study.plan.description import Description, check_rank, resolve_targets, trainable_params
+from study.plan.experiment import (
+    Arm,
+    Plan,
+    arm_factors,
+    check_rates,
+    plan_search,
+)
+from study.plan.identity import arm_identity, short_hash
+
+RATE_KEY = "objective.learning_rate"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Assembled:
+    """What a command line asks for."""
+
+    config: StudyConfig
+    """The composition without sweeps and arms: settings of the sweep itself."""
+    plan: Plan
+    path: Path
+    """Directory of the experiment."""
+    fixed: list[str]
+    """Overrides without sweeps; worker processes are started with them."""
+
+
+def assemble(arguments: Sequence[str]) -> Assembled:
+    """Plan what ``python -m study -m ARGUMENTS`` asks for.
+
+    Raises:
+        ValueError: one sentence for anything wrong with the command line, the arms, the model
+            or the task; no weights have been read by then.
+    """
+    fixed, swept = split_sweeps(arguments)
+    config = compose(fixed)
+    if config.experiment is not None:
+        if swept:
+            key = next(iter(swept))
+            raise ValueError(
+                f"experiment={config.experiment.name} names its own arms, so {key} cannot be "
+                "swept beside it; add an arm to its file or leave experiment= out"
+            )
+        plan = _plan_experiment(config, config.experiment, fixed)
+    else:
+        plan = _plan_adhoc(fixed, swept)
+    return _named(config, plan, fixed)
+
+
+def assemble_single(config: StudyConfig) -> Assembled:
+    """Plan one run, as ``python -m study ...`` asks for.
+
+    Raises:
+        ValueError: as for :func:`assemble`.
+    """
+    run = config.run()
+    description = describe_all([run])[0]
+    arm = make_arm("single", run, [], [run.objective.learning_rate], description)
+    name = f"{label(run.method)}-{short_hash(arm_identity(run, arm.model, arm.target_modules), 6)}"
+    arm = replace(arm, name=name)
+    experiment = _questionless("single", "single", {name: []}, [], [run.seed])
+    plan = plan_search(experiment, {name: arm}, run.engine.name)
+    return _named(config, plan, [])
+
+
+def _named(config: StudyConfig, plan: Plan, fixed: list[str]) -> Assembled:
+    if config.name is not None:
+        plan = replace(plan, experiment=replace(plan.experiment, name=config.name))
+    path = Path(config.runs_dir).expanduser().absolute() / plan.experiment.name
+    return Assembled(config=config, plan=plan, path=path, fixed=fixed)
+
+
+def _plan_experiment(config: StudyConfig, experiment: ExperimentConfig, fixed: list[str]) -> Plan:
+    _check_overrides(experiment, fixed)
+    configs = {name: compose([*fixed, *over]).run() for name, over in experiment.arms.items()}
+    grids = {name: _grid(config, name, run) for name, run in configs.items()}
+    descriptions = describe_all(list(configs.values()))
+    arms = {
+        name: make_arm(name, run, experiment.factors, grids[name], description)
+        for (name, run), description in zip(configs.items(), descriptions, strict=True)
+    }
+    return plan_search(experiment, arms, config.engine.name)
+
+
+def _check_overrides(experiment: ExperimentConfig, fixed: list[str]) -> None:
+    """What an arm sets cannot be set for all arms as well, and the grid sets the rate."""
+    keys = {override.partition("=")[0].lstrip("+~") for override in fixed}
+    for name, overrides in experiment.arms.items():
+        clash = sorted(keys & {override.partition("=")[0] for override in overrides})
+        if clash:
+            raise ValueError(
+                f"{clash[0]} is set by arm {name!r} of experiment {experiment.name}; it cannot "
+                "be overridden for all arms"
+            )
+    if RATE_KEY in keys:
+        raise ValueError(
+            f"{RATE_KEY} is searched in experiment {experiment.name}; override "
+            "space.learning_rate instead"
+        )
+    if "seed" in keys:
+        raise ValueError("seeds of an experiment are experiment.seeds.search and .report, not seed")
+
+
+def _grid(config: StudyConfig, arm: str, run: RunConfig) -> list[float]:
+    grids = config.space.learning_rate
+    return check_rates(arm, list(grids.get(arm, grids.get(run.method.name, []))))
+
+
+def _plan_adhoc(fixed: list[str], swept: dict[str, list[str]]) -> Plan:
+    """A bare multirun: the cross product, arms being what is left without rate and seed."""
+    keys = [key for key in swept if key not in (RATE_KEY, "seed")]
+    overrides: dict[str, list[str]] = {}
+    cells: dict[str, list[RunConfig]] = {}
+    for values in itertools.product(*(swept[key] for key in keys)):
+        chosen = [f"{key}={value}" for key, value in zip(keys, values, strict=True)]
+        runs = _cells([*fixed, *chosen], swept)
+        name = _arm_name(keys, values) or label(runs[0].method)
+        overrides[name], cells[name] = chosen, runs
+    descriptions = describe_all([runs[0] for runs in cells.values()])
+    arms: dict[str, Arm] = {}
+    for (name, runs), description in zip(cells.items(), descriptions, strict=True):
+        grid = check_rates(name, list({run.objective.learning_rate: None for run in runs}))
+        arms[name] = make_arm(name, runs[0], keys, grid, description)
+    seeds = list({run.seed: None for runs in cells.values() for run in runs})
+    experiment = _questionless("adhoc", "adhoc", overrides, keys, seeds)
+    plan = plan_search(experiment, arms, next(iter(arms.values())).config.engine.name)
+    name = f"adhoc-{short_hash(sorted(run.run_id for run in plan.runs), 8)}"
+    return replace(plan, experiment=replace(experiment, name=name))
+
+
+def _cells(overrides: list[str], swept: dict[str, list[str]]) -> list[RunConfig]:
+    """One configuration for each swept learning rate and seed."""
+    axes = [
+        [f"{key}={value}" for value in swept[key]] for key in (RATE_KEY, "seed") if key in swept
+    ]
+    return [compose([*overrides, *cell]).run() for cell in itertools.product(*axes)]
+
+
+def _arm_name(keys: list[str], values: Sequence[str]) -> str:
+    parts = [
+        value if key in ("method", "model", "task") else f"{key.rsplit('.', 1)[-1]}-{value}"
+        for key, value in zip(keys, values, strict=True)
+    ]
+    return "".join(c if c.isalnum() or c in "-_." else "-" for c in "_".join(parts)).strip("-.")
+
+
+def _questionless(
+    name: str, kind: str, arms: dict[str, list[str]], factors: list[str], seeds: list[int]
+) -> ExperimentConfig:
+    return ExperimentConfig(
+        name=name,
+        kind=kind,
+        hypothesis="none: runs without a question are drawn without verdicts",
+        decision_metric="held-out sampled accuracy",
+        criterion="none",
+        arms=arms,
+        factors=factors,
+        seeds=SeedsConfig(search=seeds, report=[]),
+    )
+
+
+def label(method: MethodConfig) -> str:
+    """Short name of a method: ``full`` or ``lora-r8``."""
+    if isinstance(method, LoraMethod):
+        return f"lora-r{method.rank}"
+    assert isinstance(method, FullMethod)
+    return "full"
+
+
+def make_arm(
+    name: str, run: RunConfig, factors: list[str], rates: list[float], model: Description
+) -> Arm:
+    """An arm whose model is described, every law between method and model checked.
+
+    Raises:
+        ValueError: for a target that matches nothing, an impossible rank, or a task with
+            characters that the tokenizer lacks.
+    """
+    if model.unknown_characters:
+        raise ValueError(
+            f"the tokenizer of model {run.model.name} lacks characters of task {run.task.name}: "
+            f"{model.unknown_characters[:20]!r}"
+        )
+    targets = resolve_targets(run.method, model)
+    check_rank(run.method, targets, model)
+    return Arm(
+        name=name,
+        config=run,
+        factors=arm_factors(run, factors),
+        learning_rates=rates,
+        model=model,
+        target_modules=targets,
+        trainable_params=trainable_params(run.method, targets, model),
+    )
+
+
+def describe_all(configs: list[RunConfig]) -> list[Description]:
+    """Describe each configuration's model and task in a child that may import torch.
+
+    Raises:
+        ValueError: what the description refused.
+    """
+    context = multiprocessing.get_context("spawn")
+    with context.Pool(1) as pool:
+        return pool.map(_describe, configs)
+
+
+def _describe(config: RunConfig) -> Description:
+    from study.train.describe import describe  # torch stays out of the parent
+
+    return describe(config)

@@ -1,0 +1,190 @@
+"""Who works on what: one Optuna study per arm and phase, one trial per run and try.
+
+Claims live in this storage, results in the store; where the two disagree the record wins. Trials
+are created under the store's lock and taken by the storage's own WAITING -> RUNNING transition,
+which succeeds for one worker only.
+"""
+
+from __future__ import annotations
+
+import socket
+import time
+import warnings
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import optuna
+import psutil
+from optuna.distributions import FloatDistribution
+from optuna.storages import JournalStorage
+from optuna.storages.journal import JournalFileBackend
+from optuna.study import StudyDirection
+from optuna.trial import FrozenTrial, TrialState
+
+from study.plan.experiment import Arm, PlannedRun
+from study.records.record import Record
+from study.records.store import ExperimentStore
+
+optuna.logging.set_verbosity(optuna.logging.WARNING)
+
+FOREIGN_LEASE_S = 600.0
+"""A lease taken on another machine counts as stale after so long without renewal."""
+LEASE_GRACE_S = 30.0
+RENEW_EVERY_S = 20.0
+
+
+@dataclass(kw_only=True)
+class Claim:
+    """One worker's hold on one run."""
+
+    run: PlannedRun
+    trial_id: int
+    renewed_at: float
+
+
+class Claims:
+    """The storage's view of a plan."""
+
+    def __init__(self, store: ExperimentStore) -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+            self._storage = JournalStorage(JournalFileBackend(str(store.journal_path)))
+        self._study_ids: dict[str, int] = {}
+
+    def enqueue(self, run: PlannedRun, arm: Arm, attempt: int) -> None:
+        """Make a run available to workers. Call under the store's lock."""
+        grid = FloatDistribution(arm.learning_rates[0], arm.learning_rates[-1], log=True)
+        trial = optuna.trial.create_trial(
+            state=TrialState.WAITING,
+            params={"learning_rate": run.learning_rate},
+            distributions={"learning_rate": grid},
+            user_attrs={
+                "run_id": run.run_id,
+                "seed": run.seed,
+                "phase": run.phase,
+                "attempt": attempt,
+            },
+        )
+        self._storage.create_new_trial(self._study_id(run.arm, run.phase), template_trial=trial)
+
+    def take(self, runs: list[PlannedRun]) -> Claim | None:
+        """Claim the first of ``runs`` that waits; None if none does."""
+        waiting = self._by_run_id(TrialState.WAITING)
+        for run in runs:
+            for trial in waiting.get(run.run_id, []):
+                if self._set_state(trial._trial_id, TrialState.RUNNING):
+                    claim = Claim(run=run, trial_id=trial._trial_id, renewed_at=0.0)
+                    self.renew(claim)
+                    return claim
+        return None
+
+    def renew(self, claim: Claim) -> None:
+        """Say that the run is still worked on; cheap when called often."""
+        if time.monotonic() - claim.renewed_at >= RENEW_EVERY_S or not claim.renewed_at:
+            claim.renewed_at = time.monotonic()
+            self._storage.set_trial_user_attr(claim.trial_id, "lease", _lease())
+
+    def finish(self, claim: Claim, record: Record) -> None:
+        """The run has a record: tell its score, or that it has none."""
+        self._tell(claim.trial_id, record)
+
+    def give_back(self, claim: Claim, status: str) -> None:
+        """The attempt brought no result; the trial ends and :meth:`live` forgets the run."""
+        self._set_state(claim.trial_id, TrialState.FAIL, status=status)
+
+    def live(self) -> set[str]:
+        """Run ids that wait or are worked on; stale claims are ended on the way."""
+        alive: set[str] = set(self._by_run_id(TrialState.WAITING))
+        for run_id, trials in self._by_run_id(TrialState.RUNNING).items():
+            for trial in trials:
+                if trial_is_held(trial):
+                    alive.add(run_id)
+                else:
+                    self._set_state(trial._trial_id, TrialState.FAIL, status="killed")
+        return alive
+
+    def settle(self, records: dict[str, Record]) -> None:
+        """Trials whose run has a record but that do not know: the record wins."""
+        for state in (TrialState.WAITING, TrialState.RUNNING):
+            for run_id, trials in self._by_run_id(state).items():
+                if run_id in records:
+                    for trial in trials:
+                        self._tell(trial._trial_id, records[run_id])
+
+    def _tell(self, trial_id: int, record: Record) -> None:
+        state = TrialState.FAIL if record.score_final is None else TrialState.COMPLETE
+        values = None if record.score_final is None else [record.score_final]
+        attributes = {"status": record.status, "status_reason": record.status_reason}
+        self._set_state(trial_id, state, values, **attributes)
+
+    def _set_state(
+        self,
+        trial_id: int,
+        state: TrialState,
+        values: list[float] | None = None,
+        **attributes: str,
+    ) -> bool:
+        """Set attributes, then the state; False if the trial was taken or ended by others."""
+        try:
+            for key, value in attributes.items():
+                self._storage.set_trial_user_attr(trial_id, key, value)
+            return bool(self._storage.set_trial_state_values(trial_id, state, values))
+        except optuna.exceptions.UpdateFinishedTrialError:
+            return False
+
+    def _by_run_id(self, state: TrialState) -> dict[str, list[FrozenTrial]]:
+        found: dict[str, list[FrozenTrial]] = {}
+        for optuna_study in self._storage.get_all_studies():
+            trials = self._storage.get_all_trials(
+                optuna_study._study_id, deepcopy=False, states=(state,)
+            )
+            for trial in trials:
+                found.setdefault(str(trial.user_attrs["run_id"]), []).append(trial)
+        return found
+
+    def _study_id(self, arm: str, phase: str) -> int:
+        name = f"{arm}/{phase}"
+        if name not in self._study_ids:
+            try:
+                found = self._storage.get_study_id_from_name(name)
+            except KeyError:
+                found = self._storage.create_new_study([StudyDirection.MAXIMIZE], name)
+            self._study_ids[name] = found
+        return self._study_ids[name]
+
+
+def _lease() -> dict[str, Any]:
+    process = psutil.Process()
+    return {
+        "host": socket.gethostname(),
+        "pid": process.pid,
+        "started": process.create_time(),
+        "renewed": time.time(),
+    }
+
+
+def trial_is_held(trial: FrozenTrial) -> bool:
+    """Whether a living worker holds a running trial."""
+    lease = trial.user_attrs.get("lease")
+    if lease is not None:
+        return lease_is_fresh(lease)
+    # Taken a moment ago, the lease not yet written; or its taker died in that very moment.
+    assert trial.datetime_start is not None
+    return (datetime.now() - trial.datetime_start).total_seconds() < LEASE_GRACE_S
+
+
+def lease_is_fresh(lease: dict[str, Any]) -> bool:
+    """Whether the process that took the lease still lives; by its age if on another machine."""
+    if lease["host"] != socket.gethostname():
+        return time.time() - float(lease["renewed"]) < FOREIGN_LEASE_S
+    return process_lives(int(lease["pid"]), float(lease["started"]))
+
+
+def process_lives(pid: int, started: float) -> bool:
+    """Whether that very process lives; pids are reused, so its start time counts too."""
+    try:
+        process = psutil.Process(pid)
+        return abs(process.create_time() - started) < 1.0 and process.status() != "zombie"
+    except psutil.NoSuchProcess:
+        return False

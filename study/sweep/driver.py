@@ -1,0 +1,125 @@
+"""The parent of a sweep: plan, bill, launch workers, watch, summarise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from rich.console import Console
+
+from study.config import StudyConfig, SweepConfig
+from study.plan.budget import bill, mean_seconds
+from study.plan.experiment import Plan, from_json, merge, to_json
+from study.records.record import Record
+from study.records.store import ExperimentStore
+from study.sweep.assemble import Assembled, assemble, assemble_single
+from study.sweep.claims import Claims
+from study.sweep.progress import ProgressView, print_bill, print_summary
+from study.sweep.schedule import State, read_state, refresh
+from study.sweep.worker import Worker, share_cores
+
+Launch = Callable[[list[list[str]]], None]
+"""Starts one worker process for each list of overrides and waits for them."""
+
+
+def sweep(arguments: Sequence[str], launch: Launch) -> int:
+    """Carry out ``python -m study -m ARGUMENTS``.
+
+    Returns:
+        Number of planned runs that were given up.
+
+    Raises:
+        ValueError: one sentence for anything wrong with the command line; nothing has run then.
+    """
+    console = Console()
+    assembled = assemble(arguments)
+    store = prepare(assembled, console)
+    if assembled.config.dry_run:
+        console.print("dry run: nothing was started")
+        return 0
+    worker = [*assembled.fixed, f"worker_of='{store.path}'"]
+    return _watch(
+        console, store, assembled.config, lambda: launch([worker] * assembled.config.workers)
+    )
+
+
+def run_single(config: StudyConfig) -> int:
+    """Carry out ``python -m study ...``: a plan of one, drained by a worker in this process."""
+    console = Console()
+    assembled = assemble_single(config)
+    store = prepare(assembled, console)
+    if config.dry_run:
+        console.print("dry run: nothing was started")
+        return 0
+    return _watch(console, store, config, lambda: serve(store.path, config.sweep()))
+
+
+def serve(path: Path, settings: SweepConfig) -> None:
+    """Be one of the workers of the experiment at ``path``."""
+    share_cores(settings.workers)
+    worker = Worker(ExperimentStore(path), settings.max_retries, settings.stall_timeout_s)
+    worker.work()
+
+
+def prepare(assembled: Assembled, console: Console) -> ExperimentStore:
+    """Merge the plan with what is on disk, print the bill, write the plan unless it is a dry run.
+
+    Raises:
+        ValueError: if the experiment on disk has another meaning.
+    """
+    store, settings = ExperimentStore(assembled.path), assembled.config
+    if settings.dry_run:
+        plan = _merged(store, assembled.plan)
+        state = State(plan=plan, records=_records(store, plan))
+    else:
+        with store.lock():
+            store.write_plan(to_json(_merged(store, assembled.plan)))
+        state = read_state(store, settings.max_retries)
+        if settings.retry:
+            for run_id in state.given_up:
+                store.reopen(state.plan.run(run_id).arm, run_id)
+        state = refresh(store, Claims(store), settings.max_retries)
+    costs = bill(state.plan, settings.workers, settings.price_per_hour, mean_seconds(state.records))
+    print_bill(console, state, costs, store.path)
+    return store
+
+
+def _merged(store: ExperimentStore, plan: Plan) -> Plan:
+    data = store.read_plan()
+    if data is None:
+        return replace(plan, launches=1)
+    old = from_json(data)
+    grown = merge(old, plan)
+    return replace(grown, launches=old.launches + (len(grown.runs) > len(old.runs)))
+
+
+def _records(store: ExperimentStore, plan: Plan) -> dict[str, Record]:
+    found = {run.run_id: store.record(run.arm, run.run_id) for run in plan.runs}
+    return {run_id: record for run_id, record in found.items() if record is not None}
+
+
+def _watch(
+    console: Console, store: ExperimentStore, settings: StudyConfig, work: Callable[[], None]
+) -> int:
+    interrupted = False
+    try:
+        with ProgressView(console, store, settings.max_retries):
+            work()
+    except KeyboardInterrupt:
+        interrupted = True
+    state = read_state(store, settings.max_retries)
+    print_summary(console, state, store.path)
+    if interrupted:
+        console.print("interrupted; the same command resumes")
+        raise SystemExit(130)
+    console.print(f"report: python -m analysis report {_shown(store.path)}", soft_wrap=True)
+    return len(state.given_up)
+
+
+def _shown(path: Path) -> str:
+    """The path as a person would type it from here."""
+    try:
+        return str(path.relative_to(Path.cwd()))
+    except ValueError:
+        return str(path)

@@ -1,0 +1,89 @@
+"""What is left to do, from plan, records and claims; the one place where a plan grows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from study.plan.experiment import Plan, PlannedRun, from_json, to_json
+from study.plan.select import Selection, grow, selection_to_json
+from study.records.record import Record
+from study.records.store import ExperimentStore
+from study.sweep.claims import Claims
+
+
+@dataclass(frozen=True, kw_only=True)
+class State:
+    """A sweep at one moment."""
+
+    plan: Plan
+    records: dict[str, Record]
+    """Published records of planned runs, by run id."""
+    given_up: set[str] = field(default_factory=set)
+    """Runs without a record whose retries are spent."""
+    held: set[str] = field(default_factory=set)
+    """Runs that wait or are worked on."""
+
+    @property
+    def open_runs(self) -> list[PlannedRun]:
+        """Planned runs that neither have a record nor are given up, in plan order."""
+        done = self.records.keys() | self.given_up
+        return [run for run in self.plan.runs if run.run_id not in done]
+
+
+def read_state(store: ExperimentStore, max_retries: int) -> State:
+    """Plan and records of an experiment, nothing written.
+
+    Raises:
+        ValueError: if the directory holds no plan.
+    """
+    data = store.read_plan()
+    if data is None:
+        raise ValueError(f"{store.path} is not an experiment: it has no plan.json")
+    plan = from_json(data)
+    records: dict[str, Record] = {}
+    given_up: set[str] = set()
+    for run in plan.runs:
+        record = store.record(run.arm, run.run_id)
+        if record is not None:
+            records[run.run_id] = record
+        elif tries_spent(store, run) > max_retries:
+            given_up.add(run.run_id)
+    return State(plan=plan, records=records, given_up=given_up)
+
+
+def tries_spent(store: ExperimentStore, run: PlannedRun) -> int:
+    """Failed attempts that the run itself is to blame for."""
+    return sum(1 for attempt in store.attempts(run.arm, run.run_id) if attempt["spent"])
+
+
+def refresh(store: ExperimentStore, claims: Claims, max_retries: int) -> State:
+    """Bring storage and plan in line with the records, and put every open run up for claim.
+
+    Any worker may do this at any time: ids make it idempotent, the store's lock makes it safe.
+    """
+    with store.lock():
+        state = read_state(store, max_retries)
+        claims.settle(state.records)
+        state = _grown(store, state)
+        held = claims.live()
+        for run in state.open_runs:
+            if run.run_id not in held:
+                attempt = len(store.attempts(run.arm, run.run_id)) + 1
+                claims.enqueue(run, state.plan.arms[run.arm], attempt)
+        waiting = {run.run_id for run in state.open_runs} | held
+    return State(plan=state.plan, records=state.records, given_up=state.given_up, held=waiting)
+
+
+def _grown(store: ExperimentStore, state: State) -> State:
+    selections = {arm: Selection(**data) for arm, data in store.read_selections().items()}
+    plan, fresh = grow(state.plan, state.records, selections)
+    for selection in fresh:
+        store.write_selection(selection.arm, selection_to_json(selection))
+    if plan == state.plan:
+        return state
+    store.write_plan(to_json(plan))
+    # A run that joins the plan may have a record already, from an experiment that grew.
+    known = {run.run_id for run in state.plan.runs}
+    joined = {run.run_id: store.record(run.arm, run.run_id) for run in plan.runs}
+    found = {k: r for k, r in joined.items() if r is not None and k not in known}
+    return State(plan=plan, records=state.records | found, given_up=state.given_up)

@@ -1,0 +1,211 @@
+"""A worker: claims runs, has a child train them, publishes records, leaves when all is done."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import shutil
+import signal
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from multiprocessing.connection import Connection
+from multiprocessing.context import BaseContext
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from study.config import with_cell
+from study.plan.experiment import Plan, PlannedRun
+from study.plan.identity import eval_role
+from study.records.record import Record
+from study.records.store import ExperimentStore, write_json
+from study.sweep.child import ENGINES, Assignment, Progress, run_child
+from study.sweep.claims import Claim, Claims
+from study.sweep.schedule import State, refresh
+from study.train.engine import RunSpec
+
+POLL_S = 0.5
+THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+
+
+def share_cores(workers: int) -> None:
+    """Give each of ``workers`` on this machine its share of threads; call before torch loads."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    threads = str(max(1, (cores or 1) // workers))
+    for variable in THREAD_VARIABLES:
+        os.environ.setdefault(variable, threads)
+    os.environ["TOKENIZERS_PARALLELISM"] = "false"
+
+
+class Worker:
+    """One claimant of an experiment's runs."""
+
+    def __init__(self, store: ExperimentStore, max_retries: int, stall_timeout_s: float) -> None:
+        self.store = store
+        self.claims = Claims(store)
+        self.max_retries = max_retries
+        self.stall_timeout_s = stall_timeout_s
+        self.context: BaseContext | None = None
+        self.badge = store.workers_dir / f"{socket.gethostname()}-{os.getpid()}.json"
+
+    def work(self) -> None:
+        """Drain the plan; returns when no run is open or another worker holds the last ones."""
+        try:
+            while (state := self._state()).held:
+                claim = self.claims.take(state.open_runs)
+                if claim is None:
+                    self._show_idle()
+                    time.sleep(POLL_S)  # others hold what is left, and may leave it
+                else:
+                    self._carry_out(state.plan, claim)
+        finally:
+            self.badge.unlink(missing_ok=True)
+
+    def _state(self) -> State:
+        return refresh(self.store, self.claims, self.max_retries)
+
+    def _carry_out(self, plan: Plan, claim: Claim) -> None:
+        directory = self.store.new_attempt(claim.run.arm, claim.run.run_id)
+        try:
+            status, reason = self._train(plan, claim, directory)
+        except KeyboardInterrupt:
+            shutil.rmtree(directory, ignore_errors=True)
+            self.claims.give_back(claim, "interrupted")
+            raise
+        if status == "result":
+            record = Record(**json.loads((directory / "result.json").read_text()))
+            self.store.publish(record, directory)
+            published = self.store.record(claim.run.arm, claim.run.run_id)
+            assert published is not None
+            self.claims.finish(claim, published)
+        else:
+            attempt = int(directory.name)
+            self.store.append_attempt(claim.run.arm, claim.run.run_id, attempt, status, reason)
+            self.claims.give_back(claim, status)
+
+    def _train(self, plan: Plan, claim: Claim, directory: Path) -> tuple[str, str]:
+        """Train in a child; ``("result", "")`` or the attempt's status and reason."""
+        assignment = assign(plan, claim.run, directory)
+        with self._child(plan.engine, assignment) as (child, connection):
+            stalled = self._watch(claim, assignment, child, connection)
+        return attempt_result(directory, child.exitcode, stalled, self.stall_timeout_s)
+
+    def _watch(
+        self, claim: Claim, assignment: Assignment, child: BaseProcess, connection: Connection
+    ) -> bool:
+        """Follow a child to its end; True if it was killed for making no progress."""
+        alive_at = time.monotonic()
+        progress = Progress(step=0, accuracy=None)
+        self._show(assignment, progress)
+        while True:
+            if connection.poll(POLL_S):
+                try:
+                    message: Progress = connection.recv()
+                except EOFError:
+                    child.join()
+                    return False
+                known = progress.accuracy if message.accuracy is None else message.accuracy
+                progress = replace(message, accuracy=known)
+                alive_at = time.monotonic()
+                self.claims.renew(claim)
+                self._show(assignment, progress)
+            elif time.monotonic() - alive_at > self.stall_timeout_s:
+                child.kill()
+                child.join()
+                return True
+
+    @contextmanager
+    def _child(
+        self, engine: str, assignment: Assignment
+    ) -> Iterator[tuple[BaseProcess, Connection]]:
+        context = self._context(engine)
+        ours, theirs = multiprocessing.Pipe()
+        process: Any = context.Process(  # type: ignore[attr-defined]
+            target=run_child, args=(theirs, assignment)
+        )
+        process.start()
+        theirs.close()  # or the end of the child would not end the pipe
+        try:
+            yield process, ours
+        finally:
+            if process.is_alive():
+                process.kill()
+            process.join()
+            ours.close()
+
+    def _context(self, engine: str) -> BaseContext:
+        if self.context is None:
+            methods = multiprocessing.get_all_start_methods()
+            name = "forkserver" if "forkserver" in methods else "spawn"
+            self.context = multiprocessing.get_context(name)
+            if name == "forkserver":
+                preload = [ENGINES[engine], "study.sweep.child"]
+                self.context.set_forkserver_preload(preload)
+        return self.context
+
+    def _show(self, assignment: Assignment, progress: Progress) -> None:
+        spec = assignment.spec
+        self._write_badge(
+            {
+                "run_id": spec.run_id,
+                "arm": assignment.arm,
+                "phase": assignment.phase,
+                "learning_rate": spec.config.objective.learning_rate,
+                "seed": spec.config.seed,
+                "step": progress.step,
+                "steps": spec.config.objective.steps,
+                "accuracy": progress.accuracy,
+            }
+        )
+
+    def _show_idle(self) -> None:
+        self._write_badge({"run_id": None})
+
+    def _write_badge(self, content: dict[str, Any]) -> None:
+        process = psutil.Process()
+        who = {"host": socket.gethostname(), "pid": process.pid, "started": process.create_time()}
+        write_json(self.badge, {**who, **content})
+
+
+def assign(plan: Plan, run: PlannedRun, directory: Path) -> Assignment:
+    """What a child needs to train ``run`` and to write its record."""
+    arm = plan.arms[run.arm]
+    spec = RunSpec(
+        run_id=run.run_id,
+        config=with_cell(arm.config, run.learning_rate, run.seed),
+        model=arm.model,
+        target_modules=arm.target_modules,
+        trainable_params=arm.trainable_params,
+        eval_role=eval_role(run.phase),
+        directory=directory,
+    )
+    return Assignment(
+        spec=spec,
+        experiment=plan.experiment.name,
+        arm=run.arm,
+        phase=run.phase,
+        factors=arm.factors,
+    )
+
+
+def attempt_result(
+    directory: Path, exitcode: int | None, stalled: bool, stall_timeout_s: float
+) -> tuple[str, str]:
+    """How an attempt ended: ``("result", "")``, or a status and the reason in a sentence."""
+    if (directory / "result.json").exists():
+        return "result", ""
+    if stalled:
+        return "stalled", f"no progress for {stall_timeout_s:g} s"
+    if (directory / "error.json").exists():
+        error = json.loads((directory / "error.json").read_text())
+        return error["status"], error["reason"]
+    if exitcode is not None and exitcode < 0:
+        name = signal.Signals(-exitcode).name
+        return "killed", f"the training process was ended by {name}"
+    return "failed", f"the training process left with exit code {exitcode} and no result"

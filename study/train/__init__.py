@@ -1,0 +1,1 @@
+"""Engines: one run after the other through TRL."""

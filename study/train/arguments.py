@@ -1,0 +1,118 @@
+"""The settings of TRL's GRPOTrainer, all of those that define a result made explicit."""
+
+import dataclasses
+from typing import Any
+
+import torch
+import trl
+from trl.trainer.grpo_config import GRPOConfig
+
+from study.config import RunConfig
+
+
+def grpo_arguments(config: RunConfig, output_dir: str) -> GRPOConfig:
+    """Returns the trainer's settings for a run; uses a GPU if there is one.
+
+    Args:
+        config: The run.
+        output_dir: Directory that the trainer may write to; with these settings it does not.
+
+    Raises:
+        ValueError: If the installed TRL does not know a setting, or refuses a value.
+    """
+    values = {**_loss(config), **_optimizer(config), **_batch(config), **_program(config)}
+    known = {field.name for field in dataclasses.fields(GRPOConfig)}
+    unknown = sorted(set(values) - known)
+    if unknown:
+        raise ValueError(f"TRL {trl.__version__} does not know the settings {unknown}.")
+    try:
+        return GRPOConfig(output_dir=output_dir, **values)
+    except (ValueError, TypeError) as error:
+        law = " ".join(str(error).split())
+        raise ValueError(f"TRL {trl.__version__} refuses the objective: {law}") from error
+
+
+def _loss(config: RunConfig) -> dict[str, Any]:
+    """What defines the policy gradient."""
+    objective = config.objective
+    return {
+        "loss_type": objective.loss_type,
+        "scale_rewards": objective.scale_rewards,
+        "beta": objective.beta,
+        "epsilon": objective.epsilon,
+        "epsilon_high": objective.epsilon_high,
+        "delta": None,
+        "num_iterations": objective.num_iterations,
+        "importance_sampling_level": objective.importance_sampling_level,
+        "mask_truncated_completions": objective.mask_truncated_completions,
+        "multi_objective_aggregation": "sum_then_normalize",
+        "top_entropy_quantile": 1.0,
+        "entropy_coef": 0.0,
+        "sync_ref_model": False,
+        "disable_dropout": True,  # with it, the policy that trains is not the one that sampled
+        "temperature": objective.temperature,
+        "top_p": 1.0,
+        "top_k": 0,
+        "min_p": None,
+        "repetition_penalty": 1.0,
+        "max_completion_length": config.task.max_completion_length,
+        "num_generations": objective.num_generations,
+        "use_vllm": False,
+    }
+
+
+def _optimizer(config: RunConfig) -> dict[str, Any]:
+    """AdamW, its schedule, and the precision it works in."""
+    objective = config.objective
+    return {
+        "optim": "adamw_torch_fused",
+        "learning_rate": objective.learning_rate,
+        "lr_scheduler_type": objective.lr_scheduler_type,
+        "warmup_steps": objective.warmup_steps,
+        "weight_decay": objective.weight_decay,
+        "adam_beta1": objective.adam_beta1,
+        "adam_beta2": objective.adam_beta2,
+        "adam_epsilon": objective.adam_epsilon,
+        "max_grad_norm": objective.max_grad_norm,
+        "bf16": False,  # no autocast: the model's own precision is the precision of the run
+        "fp16": False,
+        "use_cpu": not torch.cuda.is_available(),
+    }
+
+
+def _batch(config: RunConfig) -> dict[str, Any]:
+    """Prompts and completions of a step; a batch is generated whole, then split."""
+    objective = config.objective
+    rows = objective.completions_per_step
+    micro = objective.micro_batch_size or rows
+    return {
+        "per_device_train_batch_size": micro,
+        "gradient_accumulation_steps": rows // micro,
+        "steps_per_generation": rows // micro,
+        "max_steps": objective.steps,
+        "shuffle_dataset": True,
+        "seed": config.seed,
+        "data_seed": config.seed,
+        "remove_unused_columns": False,
+        "dataloader_num_workers": 0,
+        "dataloader_pin_memory": False,
+    }
+
+
+def _program(config: RunConfig) -> dict[str, Any]:
+    """What does not change a result: no files, no network, no bars, one log line a step."""
+    return {
+        "gradient_checkpointing": False,
+        "logging_strategy": "steps",
+        "logging_steps": 1,
+        "logging_nan_inf_filter": False,  # it would log an average in place of a NaN loss
+        "log_completions": False,
+        "save_strategy": "no",
+        "eval_strategy": "no",
+        "report_to": "none",
+        "push_to_hub": False,
+        "disable_tqdm": True,
+        "log_level": "error",
+        "skip_memory_metrics": True,
+        "trust_remote_code": config.model.trust_remote_code,
+    }

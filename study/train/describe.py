@@ -1,0 +1,88 @@
+"""Describes a run's model and data before any weights are read."""
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from study.config import RunConfig
+from study.plan.description import Description
+from study.tasks.base import Problem, Task
+from study.tasks.loading import load_task
+from study.train.arguments import grpo_arguments
+from study.train.models import (
+    HASH_LENGTH,
+    empty_model,
+    linear_modules,
+    load_tokenizer,
+    model_directory,
+    model_revision,
+)
+
+
+def describe(config: RunConfig) -> Description:
+    """Returns names, shapes and hashes of a run's model and data.
+
+    The model is built on torch's meta device: seconds, whatever its size.
+
+    Raises:
+        ValueError: If the model directory or the task is not usable, or TRL refuses the
+            objective's settings.
+    """
+    grpo_arguments(config, output_dir="unused")
+    model = empty_model(config.model)
+    tokenizer = load_tokenizer(config.model)
+    task = load_task(config.task)
+    problems = run_problems(config, task)
+    texts = [problem.prompt for problem in problems]
+    return Description(
+        model_revision=model_revision(model_directory(config.model)),
+        architecture=type(model).__name__,
+        hidden_size=model.config.get_text_config().hidden_size,
+        vocab_size=model.config.get_text_config().vocab_size,
+        num_layers=model.config.get_text_config().num_hidden_layers,
+        linear_modules=linear_modules(model),
+        total_params=sum(parameter.numel() for parameter in model.parameters()),
+        tied_embeddings=_tied(model),
+        max_prompt_tokens=max(len(ids) for ids in tokenizer(texts)["input_ids"]),
+        unknown_characters=unknown_characters(tokenizer, [*texts, task.sample_text()]),
+        data_revision=data_revision(problems),
+    )
+
+
+def run_problems(config: RunConfig, task: Task) -> list[Problem]:
+    """Returns every problem a run may meet: training, search and report roles, in this order.
+
+    Raises:
+        ValueError: If a role has too few problems.
+    """
+    held_out = config.evaluation.eval_prompts
+    return [
+        *task.problems("train", config.task.train_prompts),
+        *task.problems("eval", held_out),
+        *task.problems("report", held_out),
+    ]
+
+
+def data_revision(problems: Iterable[Problem]) -> str:
+    """Returns the SHA-256 of the problems' ids, prompts and answers, shortened to 16 digits."""
+    digest = hashlib.sha256()
+    for problem in problems:
+        digest.update(repr((problem.prompt_id, problem.prompt, problem.answer)).encode())
+    return digest.hexdigest()[:HASH_LENGTH]
+
+
+def unknown_characters(tokenizer: Any, texts: Sequence[str]) -> str:
+    """Returns the characters of `texts` that a tokenizer drops or maps to its unknown token."""
+    characters = sorted(set().union(*texts))
+    encoded = tokenizer(characters, add_special_tokens=False)["input_ids"]
+    unknown = tokenizer.unk_token_id
+    return "".join(
+        character
+        for character, ids in zip(characters, encoded, strict=True)
+        if not ids or unknown in ids
+    )
+
+
+def _tied(model: Any) -> bool:
+    head, embedding = model.get_output_embeddings(), model.get_input_embeddings()
+    return head is not None and head.weight is embedding.weight

@@ -1,0 +1,102 @@
+"""The engine protocol: runs go in, outcomes come out, everything between goes to the sink.
+
+``train(runs, sink, next_run)`` is called in a child process. It raises for a failed attempt; what
+it returns are results, a diverged run among them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from study.config import RunConfig
+from study.plan.description import Description
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunSpec:
+    """One run as an engine sees it."""
+
+    run_id: str
+    config: RunConfig
+    model: Description
+    target_modules: list[str]
+    """Full names of the adapted layers; empty under full fine-tuning."""
+    trainable_params: int
+    """What the method must train by the closed form; checked before step 0."""
+    eval_role: str
+    """Split that is evaluated: ``eval`` in the search phase, ``report`` in the report phase."""
+    directory: Path
+    """The attempt's directory; weights are saved below it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluation:
+    """One held-out evaluation: a sampled and a greedy completion for each fixed prompt."""
+
+    step: int
+    prompt_ids: list[str]
+    completions: list[str]
+    """Sampled at training temperature."""
+    correct: list[bool]
+    tokens: list[int]
+    """Length of each sampled completion, end token included."""
+    greedy_correct: list[bool]
+    mean_reward: float
+    """Mean reward of the sampled completions."""
+
+    @property
+    def accuracy(self) -> float:
+        """Share of sampled completions that are correct."""
+        return sum(self.correct) / len(self.correct)
+
+    @property
+    def greedy_accuracy(self) -> float:
+        """Share of greedy completions that are correct."""
+        return sum(self.greedy_correct) / len(self.greedy_correct)
+
+
+class Sink(Protocol):
+    """Where an engine writes; every call counts as progress of the run."""
+
+    def log(self, run_id: str, step: int, metrics: Mapping[str, float]) -> None:
+        """Append one line of metrics, keys ``family/name``."""
+
+    def evaluation(self, run_id: str, evaluation: Evaluation) -> None:
+        """Append one evaluation, its metrics and a few of its completions."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What an engine measured of a run that ended with a result."""
+
+    run_id: str
+    status: str
+    status_reason: str
+    flags: list[str] = field(default_factory=list)
+    score_final: float | None
+    score_best: float | None
+    score_base: float | None
+    score_greedy: float | None
+    steps_done: int
+    episodes: int
+    train_tokens: int
+    generated_tokens: int
+    wall_time_s: float
+    peak_memory_bytes: int
+    dtypes: dict[str, str]
+    probes: dict[str, Any] = field(default_factory=dict)
+
+
+NextRun = Callable[[], RunSpec | None]
+"""Asks the worker for another run that fits the pack; None when there is none."""
+
+
+class Engine(Protocol):
+    """Trains runs to their outcomes."""
+
+    def __call__(
+        self, runs: Sequence[RunSpec], sink: Sink, next_run: NextRun
+    ) -> list[Outcome]: ...

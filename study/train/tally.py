@@ -1,0 +1,79 @@
+"""What a run adds up: metrics under our names, tokens, episodes, memory."""
+
+import math
+import resource
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from study.train.rewards import Batch
+
+METRIC_NAMES = {
+    "loss": "train/loss",
+    "grad_norm": "train/grad_norm",
+    "learning_rate": "train/learning_rate",
+    "reward": "train/reward",
+    "reward_std": "train/reward_std",
+    "frac_reward_zero_std": "train/frac_reward_zero_std",
+    "entropy": "train/entropy",
+    "kl": "train/kl",
+    "clip_ratio/region_mean": "train/clip_fraction",
+    "completions/mean_length": "train/completion_length",
+    "completions/clipped_ratio": "train/clipped_ratio",
+    "step_time": "time/step_s",
+}
+"""TRL's names of what a step logs -> ours, which stay when TRL's move."""
+
+
+def named_metrics(logs: Mapping[str, Any]) -> dict[str, float]:
+    """Returns a step's metrics under our names.
+
+    Values that are absent or not finite are left out, so that every line is valid JSON; a run
+    whose loss or gradient is not finite ends there and says so in its status.
+    """
+    found = {ours: logs.get(theirs) for theirs, ours in METRIC_NAMES.items()}
+    return {
+        name: float(value)
+        for name, value in found.items()
+        if value is not None and math.isfinite(value)
+    }
+
+
+class Tally:
+    """Counts over the optimizer steps of one run.
+
+    Attributes:
+        steps: Optimizer steps done.
+        prompts: Prompts that were trained on, each counted once for each time it was sampled.
+        episodes: Completions that were trained on, each counted once.
+        train_tokens: Prompt and completion tokens that went through a training pass.
+    """
+
+    def __init__(self, num_iterations: int) -> None:
+        """Builds the tally.
+
+        Args:
+            num_iterations: Optimizer steps for each generated batch.
+        """
+        self.steps = self.prompts = self.episodes = self.train_tokens = 0
+        self._num_iterations = num_iterations
+
+    def add(self, batch: Batch) -> bool:
+        """Takes in one optimizer step on a batch; returns whether it was the batch's first."""
+        first = self.steps % self._num_iterations == 0
+        self.steps += 1
+        self.train_tokens += batch.prompt_tokens + batch.completion_tokens
+        if first:
+            self.prompts += batch.prompts
+            self.episodes += batch.completions
+        return first
+
+
+def peak_memory() -> int:
+    """Returns the most memory this process has held so far, in bytes: GPU memory if it uses one."""
+    if torch.cuda.is_available():
+        return int(torch.cuda.max_memory_allocated())
+    unit = 1 if sys.platform == "darwin" else 1024  # of ru_maxrss
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit

@@ -1,0 +1,163 @@
+"""Regimes of simulated sweeps, and in-memory experiments made of simulated curves."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from analysis.curve import LrCurve
+from analysis.load import Sweep
+from analysis.simulate import ArmTruth, Design, simulate_pair
+
+MED = ArmTruth()
+SHARP = replace(MED, cliff_scale=0.015, cliff_jitter=0.0)
+REGIMES: dict[str, tuple[ArmTruth, ArmTruth, Design]] = {
+    # name: LoRA before its shift, FullFT, design
+    "low": (MED, MED, Design()),
+    "wide": (replace(MED, span=1.89), replace(MED, span=1.89), Design(points=13)),
+    "soft": (replace(MED, cliff_scale=0.15), replace(MED, cliff_scale=0.15), Design(points=10)),
+    "unequal": (replace(MED, ramp=MED.ramp - 0.19, span=MED.span + 0.65), MED, Design(points=11)),
+    "half-decade": (MED, MED, Design(spacing=0.5, points=6)),
+}
+
+
+def pairs(
+    regime: str, seeds: int, replications: int, shift: float = 1.0, rng_seed: int = 0
+) -> Iterator[tuple[LrCurve, LrCurve]]:
+    """Simulated (LoRA, FullFT) search phases; LoRA's truth is shifted up by ``shift`` decades."""
+    arm, baseline, design = REGIMES[regime]
+    rng = np.random.default_rng(rng_seed)
+    for _ in range(replications):
+        yield simulate_pair(arm.shifted(shift), baseline, replace(design, seeds=seeds), rng)
+
+
+def true_log_ratio(regime: str, shift: float = 1.0) -> float:
+    """Difference of the true plateau midpoints, in decades."""
+    arm, baseline, _ = REGIMES[regime]
+    return sum(arm.plateau(0.2)) / 2 - sum(baseline.plateau(0.2)) / 2 + shift
+
+
+def curve(
+    scores: Sequence[Sequence[float]],
+    rates: Sequence[float],
+    *,
+    base: float = 0.1,
+    arm: str = "full",
+) -> LrCurve:
+    """A curve from literal ``[seeds, rates]`` scores, no run diverged."""
+    values = np.array(scores, dtype=float)
+    no = np.zeros(values.shape, dtype=bool)
+    return LrCurve(arm, tuple(rates), values, tuple(range(len(values))), base, no)
+
+
+def experiment(
+    curves: Mapping[str, LrCurve],
+    report: Mapping[str, Sequence[float]] | None = None,
+    *,
+    margin: float | None = None,
+    kind: str = "experiment",
+    methods: Mapping[str, dict[str, Any]] | None = None,
+    configs: Mapping[str, dict[str, Any]] | None = None,
+    dtypes: Mapping[str, dict[str, str]] | None = None,
+    statuses: Mapping[str, str] | None = None,
+    missing: int = 0,
+) -> Sweep:
+    """An experiment whose search phase is ``curves`` and whose report seeds score ``report``.
+
+    Args:
+        curves: Search phase by arm; ``full`` is full fine-tuning, ``lora-r8`` LoRA at rank 8.
+        report: Scores by arm over seeds 100, 101, ...; None: the experiment has no report phase.
+        margin: Equality margin of the experiment.
+        kind: Kind of the experiment.
+        methods: Entries that override an arm's method config.
+        configs: Entries that override an arm's config group by group.
+        dtypes: Precision by arm, over float32 throughout.
+        statuses: Status of an arm's first search run, over completed.
+        missing: Runs at the end of the plan without a record.
+    """
+    rows = []
+    for name, arm_curve in curves.items():
+        cells = itertools.product(enumerate(arm_curve.seeds), enumerate(arm_curve.learning_rates))
+        for (i, seed), (j, rate) in cells:
+            rows.append(_row(name, "search", rate, seed, arm_curve.scores[i, j], arm_curve.base))
+        best = arm_curve.learning_rates[int(arm_curve.means.argmax())]
+        for i, score in enumerate((report or {}).get(name, ())):
+            rows.append(_row(name, "report", best, 100 + i, score, arm_curve.base))
+    for row in rows:
+        if dtypes and row["arm"] in dtypes:
+            row["dtypes"] = dtypes[row["arm"]]
+        if row["method"] == "lora":
+            method = _method(row["arm"], methods)
+            row["lora_alpha"] = method["lora_alpha"]
+    for name, status in (statuses or {}).items():
+        first = next(row for row in rows if row["arm"] == name)
+        first["status"], first["score_final"] = status, np.nan
+    frame = pd.DataFrame(rows)
+    planned = frame[["run_id", "arm", "phase", "learning_rate", "seed", "status"]]
+    n_report = max((len(scores) for scores in (report or {}).values()), default=0)
+    plan = {
+        "experiment": {
+            "name": "simulated",
+            "kind": kind,
+            "margin": margin,
+            "seeds": {"search": [0, 1, 2], "report": [100 + i for i in range(n_report)]},
+        },
+        "arms": {
+            name: {
+                "config": _config(name, methods, configs),
+                "learning_rates": list(arm_curve.learning_rates),
+            }
+            for name, arm_curve in curves.items()
+        },
+        "runs": planned.to_dict("records"),
+    }
+    empty = pd.DataFrame()
+    runs = frame.iloc[: len(frame) - missing]
+    return Sweep(Path("simulated"), plan, runs, empty, planned, empty)
+
+
+def _row(arm: str, phase: str, rate: float, seed: int, score: float, base: float) -> dict[str, Any]:
+    return {
+        "run_id": f"{arm}-{phase}-{rate:g}-{seed}",
+        "arm": arm,
+        "phase": phase,
+        "method": "full" if arm.startswith("full") else "lora",
+        "lora_alpha": np.nan,
+        "learning_rate": rate,
+        "seed": seed,
+        "status": "completed",
+        "direction": "maximize",
+        "score_final": float(score),
+        "score_base": base,
+        "dtypes": dict.fromkeys(("base", "adapter", "optimizer"), "float32"),
+    }
+
+
+def _method(arm: str, methods: Mapping[str, dict[str, Any]] | None) -> dict[str, Any]:
+    if arm.startswith("full"):
+        return {"name": "full"}
+    rank = int(arm.split("-r")[1].split("-")[0])
+    method = {"name": "lora", "rank": rank, "alpha_rule": "constant", "lora_alpha": 32.0}
+    return {**method, **(methods or {}).get(arm, {})}
+
+
+def _config(
+    arm: str,
+    methods: Mapping[str, dict[str, Any]] | None,
+    configs: Mapping[str, dict[str, Any]] | None,
+) -> dict[str, Any]:
+    config = {
+        "model": {"name": "lab64", "dtype": "float32"},
+        "method": _method(arm, methods),
+        "task": {"name": "arithmetic", "family": "sum3"},
+        "objective": {"name": "grpo", "learning_rate": 1e-4, "prompts_per_step": 8},
+        "seed": 0,
+        "save": "last",
+    }
+    return {**config, **(configs or {}).get(arm, {})}

@@ -1,0 +1,58 @@
+"""A published single-seed sweep: GRPO of Qwen3-1.7B on MATH, FullFT against LoRA."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from analysis.optimum import LrCurve, learning_rate_curves, lr_ratio, shared_fraction
+
+DATA = Path(__file__).resolve().parents[3].parent / "shared" / "data"
+FILE = DATA / "qwen3_1p7b_math_runs.csv"
+BASE_ACCURACY = 0.176
+
+pytestmark = pytest.mark.skipif(
+    not FILE.is_file(), reason="the published sweep is not beside this checkout (shared/data)"
+)
+
+
+@pytest.fixture(name="curves")
+def _curves() -> dict[str, LrCurve]:
+    runs = pd.read_csv(FILE)
+    rank = runs["lora_rank"].fillna(0).astype(int).astype(str)
+    return learning_rate_curves(
+        runs.assign(
+            arm="r" + rank,
+            phase="search",
+            status="completed",
+            direction="maximize",
+            score_final=runs["final_eval_accuracy"],
+            score_base=BASE_ACCURACY,
+        )
+    )
+
+
+@pytest.mark.parametrize(
+    ("arm", "ramp", "cliff", "centre"), [("r1", 2.3, 5.1, 3.4), ("r16", 2.7, 3.1, 2.9)]
+)
+def test_published_ratios(
+    curves: dict[str, LrCurve], arm: str, ramp: float, cliff: float, centre: float
+) -> None:
+    fraction = shared_fraction(curves.values())
+    assert fraction == pytest.approx(0.2)
+    ratio = lr_ratio(curves[arm], curves["r0"], fraction)
+    rounded = [round(e.point, 1) for e in (ratio.ramp, ratio.cliff, ratio.centre)]
+    assert rounded == [ramp, cliff, centre]
+    assert all(e.interval is None for e in (ratio.ramp, ratio.cliff, ratio.centre))
+    assert "few_seeds" in ratio.flags
+    assert ("not_unimodal" in ratio.flags) == (arm == "r16")
+
+
+def test_a_cell_that_was_run_twice_counts_once(curves: dict[str, LrCurve]) -> None:
+    full = curves["r0"]
+    assert full.n_seeds == 1
+    i = next(i for i, rate in enumerate(full.learning_rates) if math.isclose(rate, 3e-5))
+    assert full.scores[0, i] == pytest.approx((0.835 + 0.816) / 2)
