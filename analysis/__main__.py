@@ -70,8 +70,6 @@ def _report(directory: Path) -> None:
     from analysis.report import write_report  # matplotlib takes a second that claims need not wait
 
     report = write_report(load(directory))
-    if report.banner:
-        print(report.banner)
     for line in (*report.headlines, *map(wording.verdict_line, report.verdicts)):
         print(line)
     print(f"report: {report.index}")

@@ -53,8 +53,11 @@ def arms(sweep: Sweep) -> tuple[Arm, ...]:
 
 
 def subject(sweep: Sweep) -> str:
-    """Model and task in words: what every figure is about."""
-    return f"{model_name(sweep)}, {task_name(sweep)}"
+    """Model and task in words, and how far the sweep is: what every figure is about."""
+    text = f"{model_name(sweep)}, {task_name(sweep)}"
+    if not sweep.complete:
+        text += f"; unfinished, {len(sweep.runs)} of {sweep.expected} runs"
+    return text
 
 
 def model_name(sweep: Sweep) -> str:
@@ -106,7 +109,7 @@ def choice(sweep: Sweep, arm: str) -> Choice | None:
 def count_text(counts: Iterable[int], noun: str) -> str:
     """``3 search seeds``, or ``1 to 3 search seeds`` where counts differ."""
     values = sorted(set(counts))
-    if not values:
+    if not any(values):
         return f"no {noun}s"
     number = str(values[0]) if len(values) == 1 else f"{values[0]} to {values[-1]}"
     return f"{number} {noun}{'' if values == [1] else 's'}"

@@ -99,12 +99,14 @@ def _draw_plateaus(data: RateFigure, ax: Axes, style: dict[str, Look]) -> None:
     """Plateaus as thin bars in a strip below zero, LR* and its interval on them."""
     top = max((p.score for curve in data.curves for p in curve.points), default=1.0)
     row = 0.05 * max(top, 0.1)
-    ax.set_ylim(-row * (len(data.curves) + 1.6), None)
-    for i, curve in enumerate(data.curves):
-        if curve.plateau is not None and math.isfinite(curve.plateau.lr.point):
-            y = -row * (i + 1.4)
-            _draw_plateau(curve.plateau, ax, y, style[curve.arm.name].colour)
-            ax.plot([curve.plateau.lr.point], [y], marker="|", color="white", markersize=5)
+    plateaus = [c for c in data.curves if c.plateau and math.isfinite(c.plateau.lr.point)]
+    lowest = min((mean.low or 0 for c in data.curves for _, mean in c.means), default=0)
+    ax.set_ylim(min(lowest, 0) - row * (len(plateaus) + 1), None)
+    for i, curve in enumerate(plateaus):
+        assert curve.plateau is not None
+        y = min(lowest, 0) - row * (i + 0.8)
+        _draw_plateau(curve.plateau, ax, y, style[curve.arm.name].colour)
+        ax.plot([curve.plateau.lr.point], [y], marker="|", color="white", markersize=5)
     ax.axhline(0, color=GREY, linewidth=0.8)
     ax.set_yticks([tick for tick in ax.get_yticks() if 0 <= tick <= ax.get_ylim()[1]])
 
@@ -128,7 +130,8 @@ def _rate_legend(data: RateFigure, style: dict[str, Look]) -> list[Line2D]:
     points = [point for curve in data.curves for point in curve.points]
     estimates = [mean for curve in data.curves for _, mean in curve.means]
     handles += _run_handles(points, estimates, data.base)
-    plateaus = [curve.plateau for curve in data.curves if curve.plateau]
+    found = [curve.plateau for curve in data.curves if curve.plateau]
+    plateaus = [plateau for plateau in found if math.isfinite(plateau.lr.point)]
     if plateaus:
         handles.append(line_handle("plateau", color=GREY, linewidth=1.2, marker="|"))
     if any(plateau.lr.interval for plateau in plateaus):

@@ -28,8 +28,10 @@ from study.records.record import Record
 
 METRIC_COLUMNS = ("run_id", "step", "metric", "value")
 EXCLUDED_COLUMNS = ("run_id", "arm", "kind", "reason")
-ATTEMPT_COLUMNS = ("run_id", "arm", "attempt", "status", "reason", "time")
+ATTEMPT_COLUMNS = ("run_id", "arm", "attempt", "status", "reason", "spent", "time")
 NULLABLE_NUMBERS = (*SCORE_FIELDS, "lora_rank", "lora_alpha")
+DEFAULT_MAX_RETRIES = 2
+"""``max_retries`` of ``conf/study.yaml``; the directory does not say what a sweep was given."""
 RECORD_COLUMNS = tuple(f.name for f in fields(Record))
 
 
@@ -46,11 +48,12 @@ class Sweep:
     """``run_id, step, metric, value``, for the rows of ``runs``."""
     planned: pd.DataFrame
     """``run_id, arm, phase, learning_rate, seed, status``: the record's status, else ``given up``
-    if an attempt failed (launching the sweep again may still finish it), else ``missing``."""
+    once more attempts failed than a sweep retries by default, else ``missing``."""
     excluded: pd.DataFrame
     """``run_id, arm, kind, reason``: what is not in ``runs`` and why, failed attempts included."""
     attempts: pd.DataFrame = field(default_factory=lambda: _frame([], ATTEMPT_COLUMNS))
-    """``run_id, arm, attempt, status, reason, time``: failed attempts of planned runs."""
+    """``run_id, arm, attempt, status, reason, spent, time``: failed attempts of planned runs; those
+    that are ``spent`` count against the retries."""
     selections: dict[str, Selection] = field(default_factory=dict)
     """Selected learning rate by arm, where the search phase of the arm is over."""
 
@@ -106,7 +109,7 @@ def load(path: Path) -> Sweep:
     attempts: list[dict[str, Any]] = []
     statuses: list[str] = []
     for run in plan["runs"]:
-        failed = list(_attempts(path, run))
+        failed = _attempts(path, run)
         record, problem = read_record(path, run)
         if record is None:
             kind, reason = _without_record(problem, failed)
@@ -162,13 +165,20 @@ def _without_record(problem: str, failed: list[dict[str, Any]]) -> tuple[str, st
 def _status(record: dict[str, Any] | None, failed: list[dict[str, Any]]) -> str:
     if record is not None:
         return str(record["status"])
-    return "given up" if failed else "missing"
+    spent = sum(1 for attempt in failed if attempt["spent"])
+    return "given up" if spent > DEFAULT_MAX_RETRIES else "missing"
 
 
-def _attempts(path: Path, run: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def _attempts(path: Path, run: dict[str, Any]) -> list[dict[str, Any]]:
+    """Failed attempts of a run since it was last reopened."""
     lines, _ = json_lines(path / run["arm"] / run["run_id"] / "attempts.jsonl")
+    failed: list[dict[str, Any]] = []
     for line in lines:
-        yield {**{c: line.get(c, "") for c in ATTEMPT_COLUMNS}, **_names(run)}
+        if line.get("status") == "reopened":
+            failed.clear()
+        else:
+            failed.append({**{c: line.get(c, "") for c in ATTEMPT_COLUMNS}, **_names(run)})
+    return failed
 
 
 def _describe(attempt: dict[str, Any]) -> str:

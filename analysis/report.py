@@ -6,7 +6,7 @@ import base64
 import os
 import shlex
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,6 @@ from analysis.figure_data import SearchSummary, search_summary
 from analysis.figures_report import FigureFile, write_figures
 from analysis.load import Sweep, provenance, samples
 from analysis.methods import methods
-from analysis.stats import PooledSd
 from analysis.tables import (
     ArmRow,
     arm_rows,
@@ -43,7 +42,7 @@ class Report:
 
     index: Path
     headlines: list[str]
-    banner: str
+    """The page's first lines: what is unfinished, the verdicts, the scores and rates."""
     verdicts: list[Verdict]
 
 
@@ -62,10 +61,9 @@ def write_report(sweep: Sweep) -> Report:
         frame.to_csv(out / "tables" / f"{name}.csv", index=False)
     sweep.excluded.to_csv(out / "excluded.csv", index=False)
     (out / "claims.json").write_text(wording.claims_json(found) + "\n", encoding="utf-8")
-    headlines = wording.headlines(rows, found)
-    page = _render(sweep, search, rows, found, figures, headlines)
-    _publish(out / "index.html", page)
-    return Report(out / "index.html", headlines, wording.banner(sweep), found)
+    _publish(out / "index.html", _render(sweep, search, rows, found, figures))
+    lines = [wording.banner(sweep), *wording.headlines(found), *wording.summary(rows)]
+    return Report(out / "index.html", [line for line in lines if line], found)
 
 
 def _tables(sweep: Sweep, rows: Sequence[ArmRow]) -> dict[str, DataFrame]:
@@ -91,7 +89,6 @@ def _render(
     rows: Sequence[ArmRow],
     found: Sequence[Verdict],
     figures: Sequence[FigureFile],
-    headlines: Sequence[str],
 ) -> str:
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES),
@@ -117,11 +114,12 @@ def _render(
         sweep=sweep,
         first_line=wording.first_line(sweep),
         banner=wording.banner(sweep),
-        headlines=headlines,
+        headlines=wording.headlines(found),
+        summary=wording.summary(rows),
         verdicts=found,
         figures=figures,
         rows=rows,
-        floor=_floor_text(search.floor),
+        floor=search.floor,
         cells=cells,
         statuses=statuses,
         excluded=_records(sweep.excluded[sweep.excluded["kind"] != "failed attempt"]),
@@ -140,12 +138,6 @@ def _data_uri(svg: bytes) -> str:
 
 def _records(frame: DataFrame) -> list[dict[str, Any]]:
     return [{str(key): value for key, value in row.items()} for row in frame.to_dict("records")]
-
-
-def _floor_text(floor: PooledSd | None) -> str:
-    if floor is None:
-        return "unavailable: fewer than 6 plateau cells without a collapsed run"
-    return f"SD of a run {floor.sd:.3f}, pooled over {floor.cells} plateau cells of the search"
 
 
 def _samples(sweep: Sweep) -> list[dict[str, Any]]:
@@ -179,18 +171,20 @@ def _provenance(sweep: Sweep) -> list[str]:
     files = [provenance(sweep, str(run_id)) for run_id in sweep.runs["run_id"]]
     packages = [file["packages"] for file in files if isinstance(file.get("packages"), dict)]
     lines = [
-        _spread("Commit", [str(commit) for commit in sweep.runs["git_commit"]]),
-        _spread("Model revision", [str(name) for name in sweep.runs["model_revision"]]),
-        _spread("Engine", [str(name) for name in sweep.runs["engine"]]),
+        _spread("Commit", sweep.runs["git_commit"]),
+        _spread("Uncommitted changes", (file.get("git_dirty", "unknown") for file in files)),
+        _spread("Model revision", sweep.runs["model_revision"]),
+        _spread("Engine", sweep.runs["engine"]),
+        *(_spread(key, (file.get(key) for file in files)) for key in ("python", "cpu", "gpu")),
     ]
     for name in sorted({name for versions in packages for name in versions}):
-        lines.append(_spread(name, [str(versions.get(name)) for versions in packages]))
+        lines.append(_spread(name, (versions.get(name) for versions in packages)))
     return [line for line in lines if line]
 
 
-def _spread(what: str, values: Sequence[str]) -> str:
-    counts = Counter(values)
-    if not counts:
+def _spread(what: str, values: Iterable[object]) -> str:
+    counts = Counter("none" if value is None else str(value) for value in values)
+    if not set(counts) - {"none"}:
         return ""
     if len(counts) == 1:
         return f"{what}: {next(iter(counts))}"

@@ -8,6 +8,7 @@ Gaussian seed noise, partly common to all runs of its seed, and binomial noise o
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cache
 
 import numpy as np
 from numpy.random import Generator
@@ -69,10 +70,15 @@ class ArmTruth:
 
     def plateau(self, fraction: float) -> tuple[float, float]:
         """The true ramp and cliff edge, as log10 learning rates."""
-        x = np.arange(self.ramp - 2, self.ramp + self.span + 2, TRUTH_STEP)
-        scores = self.expected(x)
-        inside = x[scores >= scores.max() - fraction * (scores.max() - self.base)]
-        return float(inside[0]), float(inside[-1])
+        return _true_plateau(self, fraction)
+
+
+@cache
+def _true_plateau(truth: ArmTruth, fraction: float) -> tuple[float, float]:
+    x = np.arange(truth.ramp - 2, truth.ramp + truth.span + 2, TRUTH_STEP)
+    scores = truth.expected(x)
+    inside = x[scores >= scores.max() - fraction * (scores.max() - truth.base)]
+    return float(inside[0]), float(inside[-1])
 
 
 @dataclass(frozen=True)

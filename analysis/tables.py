@@ -10,6 +10,7 @@ from typing import Any
 import pandas as pd
 
 from analysis.arms import Arm, Choice, arms, choice, scored
+from analysis.claims.comparison import comparisons
 from analysis.figure_data import SearchSummary
 from analysis.load import Sweep
 from analysis.optimum import LrRatio, Optimum, lr_ratio
@@ -54,11 +55,11 @@ class ArmRow:
     gain: Estimate | None
     """Score minus base, by run."""
     difference: Estimate | None
-    """Score minus that of the first FullFT arm, paired by report seed."""
+    """Score minus that of the FullFT arm it is compared with, paired by report seed (t)."""
     greedy: Estimate | None
     optimum: Optimum | None
     ratio: LrRatio | None
-    """Over the first FullFT arm."""
+    """Over the FullFT arm it is compared with."""
     flags: tuple[tuple[str, int], ...]
     """Flags of the arm's records and how many carry each."""
     cost: Cost
@@ -87,9 +88,8 @@ class StatusRow:
 
 def arm_rows(sweep: Sweep, search: SearchSummary) -> list[ArmRow]:
     """One row per arm, FullFT first."""
-    found = arms(sweep)
-    full = next((arm for arm in found if arm.is_full), None)
-    return [_arm_row(sweep, search, arm, full) for arm in found]
+    baselines = {pair.lora.name: pair.full for pair in comparisons(sweep)}
+    return [_arm_row(sweep, search, arm, baselines.get(arm.name)) for arm in arms(sweep)]
 
 
 def _arm_row(sweep: Sweep, search: SearchSummary, arm: Arm, full: Arm | None) -> ArmRow:
@@ -115,12 +115,8 @@ def _arm_row(sweep: Sweep, search: SearchSummary, arm: Arm, full: Arm | None) ->
 def _score(reported: pd.DataFrame, search: SearchSummary, arm: Arm) -> tuple[Estimate | None, str]:
     """The score over report seeds; without those, an honest one from the search seeds."""
     if len(reported):
-        score = mean_interval(reported["score_final"].to_numpy())
-        if (
-            reported["status"] == "diverged"
-        ).all():  # the spread of equal worst values is no evidence
-            return replace(score, low=None, high=None), ALL_DIVERGED
-        return score, REPORTED
+        all_diverged = (reported["status"] == "diverged").all()
+        return _mean_score(reported), ALL_DIVERGED if all_diverged else REPORTED
     curve = search.curves.get(arm.name)
     if curve is None:
         return None, "no complete phase yet"
@@ -129,13 +125,20 @@ def _score(reported: pd.DataFrame, search: SearchSummary, arm: Arm) -> tuple[Est
     return Estimate(float(curve.scores.max()), None, None, 1), BEST_OF_SEED
 
 
+def _mean_score(rows: pd.DataFrame) -> Estimate | None:
+    score = _mean(rows["score_final"])
+    if score is not None and (rows["status"] == "diverged").all():
+        return replace(score, low=None, high=None)  # equal worst values are no sign of precision
+    return score
+
+
 def _mean(values: pd.Series[Any]) -> Estimate | None:
     present = values.dropna()
     return mean_interval(present.to_numpy(dtype=float)) if len(present) else None
 
 
 def _difference(sweep: Sweep, arm: Arm, full: Arm | None) -> Estimate | None:
-    if full is None or arm.is_full:
+    if full is None:
         return None
     own, other = (
         scored(sweep.runs, name, "report").set_index("seed")["score_final"]
@@ -148,7 +151,7 @@ def _difference(sweep: Sweep, arm: Arm, full: Arm | None) -> Estimate | None:
 
 
 def _ratio(search: SearchSummary, arm: Arm, full: Arm | None) -> LrRatio | None:
-    if full is None or arm.is_full or not {arm.name, full.name} <= set(search.curves):
+    if full is None or not {arm.name, full.name} <= set(search.curves):
         return None
     return lr_ratio(search.curves[arm.name], search.curves[full.name], search.fraction)
 
@@ -186,12 +189,10 @@ def cell_rows(sweep: Sweep) -> list[CellRow]:
         results = scored(sweep.runs, arm.name, "search")
         planned = search[search["arm"] == arm.name]
         for rate in sorted(planned["learning_rate"].unique()):
-            scores = results["score_final"][results["learning_rate"] == rate]
+            score = _mean_score(results[results["learning_rate"] == rate])
             statuses = planned["status"][planned["learning_rate"] == rate]
             is_chosen = chosen is not None and chosen.learning_rate == rate
-            rows.append(
-                CellRow(arm, float(rate), _mean(scores), _status_counts(statuses), is_chosen)
-            )
+            rows.append(CellRow(arm, float(rate), score, _status_counts(statuses), is_chosen))
     return rows
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from analysis.arms import Arm, count_text, model_name, rate_text, task_name
+from analysis.arms import count_text, model_name, rate_text, task_name
 from analysis.claims.verdict import Verdict
 from analysis.load import Sweep
 from analysis.stats import MIN_SEEDS, Estimate
@@ -21,7 +21,7 @@ MEANINGS = {
     "no_signal": "no group of completions had unequal rewards in the first steps: a fault of the "
     "set-up, no score",
     "pruned": "stopped early by the search; no score",
-    "given up": "no record, and every attempt so far failed; launching the sweep again retries it",
+    "given up": "no record, and its retries are spent; a launch with retry=true reopens it",
     "missing": "planned, no record yet",
     "few_seeds": "fewer than 3 seeds: points, no interval, no verdict",
     "edge_low": "the plateau reaches the low end of the grid: the best learning rate is an upper "
@@ -40,8 +40,28 @@ MEANINGS = {
     "saturated": "every completion of the last steps was correct",
     "truncated": "more than half of the last completions hit the length limit",
     "scorer_errors": "the scorer raised an error on some completions, which counted as wrong",
+    "pooled_sd": "the interval uses the run SD pooled over plateau and report runs, not the paired "
+    "differences alone",
+    "cross_fitted": "search seeds choose the rate and score it, each seed scored at the rate that "
+    "the others choose",
+    "unfinished": "runs are missing, so nothing is decided",
+    "incomplete": "a phase lacks scores that the comparison needs",
+    "no_baseline": "no full fine-tuning to compare with",
+    "no_gain": "full fine-tuning gains too little over the untrained model to keep up with",
+    "no_lora": "no LoRA arm to compare",
+    "precision_differs": "the arms run in different precisions",
+    "no_spread": "every seed gave the same score, so the spread is unknown",
+    "alpha_rules_differ": "the LoRA arms scale their updates by different rules",
     "low": "the selected learning rate is the lowest of the grid",
     "high": "the selected learning rate is the highest of the grid",
+}
+
+MAX_NAMED = 4
+"""LoRA arms that a sentence names one by one; with more, the tables do."""
+RATIO_CLAIMS = ("C3",)
+QUESTIONS = {
+    "Does LoRA keep up with full fine-tuning?": ("C1", "C2"),
+    "Does LoRA want about ten times its learning rate?": RATIO_CLAIMS,
 }
 
 
@@ -51,33 +71,34 @@ def meaning(code: str) -> str:
 
 
 def score_text(estimate: Estimate | None) -> str:
-    """``0.495 [0.488, 0.502], n = 3``."""
+    """``0.495 [0.488, 0.502]``."""
     return _estimate_text(estimate, lambda x: f"{x:.3f}")
 
 
 def difference_text(estimate: Estimate | None) -> str:
-    """``-0.010 [-0.021, +0.001], n = 3``."""
+    """``-0.010 [-0.021, +0.001]``."""
     return _estimate_text(estimate, lambda x: f"{x:+.3f}")
 
 
 def rate_estimate_text(estimate: Estimate | None) -> str:
-    """``2.7e-4 [1.8e-4, 4.1e-4], n = 3``."""
+    """``2.7e-4 [1.8e-4, 4.1e-4]``."""
     return _estimate_text(estimate, rate_text)
 
 
 def ratio_text(estimate: Estimate | None) -> str:
-    """``10.2 [6.8, 15.3], n = 3``."""
+    """``10.2 [6.8, 15.3]``."""
     return _estimate_text(estimate, lambda x: f"{x:.1f}")
 
 
-def _estimate_text(estimate: Estimate | None, show: Any) -> str:
+def _estimate_text(estimate: Estimate | None, show: Callable[[float], str]) -> str:
+    """The point with its interval, or with the reason why none may be stated."""
     if estimate is None or not math.isfinite(estimate.point):
         return "none"
     if estimate.interval is None:
-        why = f"{count_text([estimate.n], 'seed')}" if estimate.n < MIN_SEEDS else "see notes"
-        return f"{show(estimate.point)} (no interval: {why})"
+        why = f"n = {estimate.n}" if estimate.n < MIN_SEEDS else "see notes"
+        return f"{show(estimate.point)} (no interval, {why})"
     low, high = estimate.interval
-    return f"{show(estimate.point)} [{show(low)}, {show(high)}], n = {estimate.n}"
+    return f"{show(estimate.point)} [{show(low)}, {show(high)}]"
 
 
 def first_line(sweep: Sweep) -> str:
@@ -108,69 +129,83 @@ def banner(sweep: Sweep) -> str:
     return " ".join(parts)
 
 
-def headlines(rows: Sequence[ArmRow], verdicts: Sequence[Verdict]) -> list[str]:
-    """Did LoRA keep up, and which learning rate did each arm want: a sentence or two."""
+def headlines(verdicts: Sequence[Verdict]) -> list[str]:
+    """The verdicts on single arms, a line per question; empty without verdicts."""
+    lines = []
+    for question, claims in QUESTIONS.items():
+        judged = [v for v in verdicts if v.claim_id in claims and len(v.arms) == 2]
+        # C2 judges every rank, and C1 the highest once more: the last claim that speaks counts.
+        last = max((v.claim_id for v in judged), default="")
+        seen = {v.arms[0]: v.verdict for v in judged if v.claim_id == last}
+        answers = []
+        for word in ("supported", "refuted", "undecided"):
+            names = [arm for arm, verdict in seen.items() if verdict == word]
+            if names:
+                answers.append(f"{word} for {_listed(names)}")
+        if answers:
+            text = "; ".join(answers)
+            lines.append(f"{question} {text[0].upper()}{text[1:]}.")
+    return lines
+
+
+def summary(rows: Sequence[ArmRow]) -> list[str]:
+    """What each arm scored, and which learning rate it wanted: a sentence or two."""
     lora = [row for row in rows if not row.arm.is_full]
     full = next((row for row in rows if row.arm.is_full), None)
     sentences = []
     if any(row.score for row in rows):
-        sentences.append(_score_sentence(lora, full, verdicts))
+        sentences.append(_score_sentence(lora, full))
     if any(row.choice for row in rows):
-        sentences.append(_rate_sentence(lora, full, verdicts))
+        sentences.append(_rate_sentence(lora, full))
     return sentences or ["No run has a score yet."]
 
 
-def _score_sentence(
-    lora: Sequence[ArmRow], full: ArmRow | None, verdicts: Sequence[Verdict]
-) -> str:
-    base = next((row.base for row in (full, *lora) if row and row.base), None)
-    parts = []
-    for row in lora:
-        verdict = _verdict(verdicts, ("C2", "C1"), row.arm)
-        judged = f" (parity with FullFT: {verdict.verdict})" if verdict else ""
-        parts.append(f"{row.arm.description} scores {_scored(row)}{judged}")
-    if full is not None:
-        parts.append(f"{full.arm.description} scores {_scored(full)}")
-    text = "At its own learning rate, " + _listed(parts)
+def _score_sentence(lora: Sequence[ArmRow], full: ArmRow | None) -> str:
+    ordered = [row for row in (*_ends(lora), full) if row is not None]
+    parts = [f"{row.arm.description} scores {_scored(row)}" for row in ordered]
+    base = next((row.base for row in reversed(ordered) if row.base), None)
+    ends = "the lowest and the highest LoRA arm: " if len(lora) > MAX_NAMED else ""
+    text = f"At its own learning rate, {ends}{_listed(parts)}"
     return text + (f"; the untrained model scores {base.point:.3f}." if base else ".")
+
+
+def _ends(lora: Sequence[ArmRow]) -> Sequence[ArmRow]:
+    """All arms if they are few, else the one of lowest and the one of highest score."""
+    if len(lora) <= MAX_NAMED:
+        return lora
+    scored = sorted((row for row in lora if row.score), key=lambda row: _point(row.score))
+    return [scored[0], scored[-1]] if len(scored) > 1 else scored
+
+
+def _point(estimate: Estimate | None) -> float:
+    return math.nan if estimate is None else estimate.point
 
 
 def _scored(row: ArmRow) -> str:
     if row.score is None:
         return "nothing yet"
-    source = "" if row.score_from == REPORTED else f" ({row.score_from})"
-    return f"{score_text(row.score)}{source}"
+    if row.score_from == REPORTED:
+        return score_text(row.score)
+    shown = score_text(row.score) if row.score.interval else f"{row.score.point:.3f}"
+    return f"{shown} ({row.score_from})"
 
 
-def _rate_sentence(lora: Sequence[ArmRow], full: ArmRow | None, verdicts: Sequence[Verdict]) -> str:
-    chosen = [
-        f"{row.arm.name} {rate_text(row.choice.learning_rate)}"
-        for row in (full, *lora)
-        if row and row.choice
+def _rate_sentence(lora: Sequence[ArmRow], full: ArmRow | None) -> str:
+    chosen = [(row, row.choice) for row in (full, *lora) if row and row.choice]
+    by_rate: dict[float, list[str]] = {}
+    for row, choice in chosen:
+        by_rate.setdefault(choice.learning_rate, []).append(row.arm.name)
+    shown = [f"{_listed(names)} {rate_text(rate)}" for rate, names in by_rate.items()]
+    final = all(choice.final for _, choice in chosen)
+    text = f"Learning rates {'selected' if final else 'best so far'}: {'; '.join(shown)}."
+    ratios = [
+        f"{row.arm.name} {ratio_text(row.ratio.centre)}"
+        for row in lora
+        if row.ratio and math.isfinite(row.ratio.centre.point)
     ]
-    final = all(row.choice.final for row in (full, *lora) if row and row.choice)
-    text = f"Learning rates {'selected' if final else 'best so far'}: {_listed(chosen)}."
-    ratios = [_ratio_clause(row, verdicts) for row in lora if row.ratio is not None]
-    if ratios:
-        text += f" In units of FullFT's best learning rate, {_listed(ratios)}."
+    if 0 < len(ratios) <= MAX_NAMED:
+        text += f" Best rate (middle of the plateau) over FullFT's: {_listed(ratios)}."
     return text
-
-
-def _ratio_clause(row: ArmRow, verdicts: Sequence[Verdict]) -> str:
-    assert row.ratio is not None
-    verdict = _verdict(verdicts, ("C3",), row.arm)
-    judged = f' ("ten times": {verdict.verdict})' if verdict else ""
-    if not math.isfinite(row.ratio.centre.point):
-        return f"{row.arm.name} has no ratio{judged}"
-    return f"{row.arm.name} wants {ratio_text(row.ratio.centre)}{judged}"
-
-
-def _verdict(verdicts: Sequence[Verdict], claims: tuple[str, ...], arm: Arm) -> Verdict | None:
-    for claim in claims:
-        for verdict in verdicts:
-            if verdict.claim_id == claim and arm.name in verdict.arms and len(verdict.arms) <= 2:
-                return verdict
-    return None
 
 
 def _listed(parts: Sequence[str]) -> str:
@@ -184,14 +219,14 @@ def verdict_line(verdict: Verdict) -> str:
 
 
 def verdict_estimate(verdict: Verdict) -> str:
-    """A verdict's estimate with its interval, or why there is none."""
+    """A verdict's estimate with its interval; the reason says why there is none."""
     if verdict.estimate is None or not math.isfinite(verdict.estimate):
         return "no estimate"
-    point = f"{verdict.estimate:.3g}"
-    if verdict.interval is None:
-        return f"{point} (no interval)"
-    low, high = verdict.interval
-    return f"{point} [{low:.3g}, {high:.3g}], {verdict.confidence:.0%}"
+    low, high = verdict.interval or (None, None)
+    estimate = Estimate(verdict.estimate, low, high, verdict.n_seeds, verdict.confidence)
+    if verdict.claim_id in RATIO_CLAIMS:
+        return ratio_text(estimate)
+    return difference_text(estimate)
 
 
 def quantity_text(value: float | None) -> str:

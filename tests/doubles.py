@@ -110,7 +110,8 @@ def write_synthetic_experiment(
     configs = {name: _config(arm, model, family) for name, arm in arms.items()}
     runs = _cells(arms, search_seeds, report_seeds)
     planned = [run for run in runs if run["run_id"] not in defects.unplanned]
-    _write_json(path / "plan.json", _plan(path.name, kind, arms, configs, planned, report_seeds))
+    seeds = SeedsConfig(search=list(search_seeds), report=list(report_seeds))
+    _write_json(path / "plan.json", _plan(path.name, kind, arms, configs, planned, seeds))
     for i, run in enumerate(runs):
         directory = path / run["arm"] / run["run_id"]
         for attempt in range(1, defects.failed_attempts.get(run["run_id"], 0) + 1):
@@ -213,7 +214,7 @@ def _plan(
     arms: Mapping[str, SyntheticArm],
     configs: Mapping[str, RunConfig],
     runs: list[dict[str, Any]],
-    report_seeds: Sequence[int],
+    seeds: SeedsConfig,
 ) -> dict[str, Any]:
     experiment = ExperimentConfig(
         name=name,
@@ -223,7 +224,7 @@ def _plan(
         criterion="The interval of the difference lies inside the margin.",
         arms={arm: [f"method={configs[arm].method.name}"] for arm in arms},
         factors=["method"],
-        seeds=SeedsConfig(search=[0, 1, 2], report=list(report_seeds)),
+        seeds=seeds,
     )
     return {
         "schema_version": 1,
@@ -284,14 +285,19 @@ def _write_run(
     if run["run_id"] in defects.unknown_schema:
         record["schema_version"] = 99
     _write_json(directory / "record.json", record)
-    provenance = {"git_commit": git_commit, "packages": {"torch": "2.13.0", "trl": "1.16.0"}}
+    packages = {"torch": "2.13.0", "trl": "1.16.0", "peft": None}
+    provenance = {"git_commit": git_commit, "git_dirty": False, "packages": packages}
     _write_json(directory / "provenance.json", provenance)
+    lines: list[dict[str, float]] = []
     for step in range(0, steps + 1, EVAL_EVERY):
         rise = min(1.0, step / (STEPS - EVAL_EVERY * FINAL_WINDOW))
         accuracy = BASE + rise * (_score(run, arm) - BASE)
-        line = {"step": step, "eval/accuracy": accuracy, "eval/greedy_accuracy": accuracy + 0.1}
-        _append(directory / "metrics.jsonl", line)
-    _append(directory / "metrics.jsonl", {"step": steps, "train/loss": 0.01})
+        lines.append(
+            {"step": step, "eval/accuracy": accuracy, "eval/greedy_accuracy": accuracy + 0.1}
+        )
+    lines.append({"step": steps, "train/loss": 0.01})
+    text = "".join(json.dumps(line) + "\n" for line in lines)
+    (directory / "metrics.jsonl").write_text(text, encoding="utf-8")
 
 
 def _record(
@@ -359,12 +365,13 @@ def _failed_attempt(attempt: int) -> dict[str, Any]:
         "attempt": attempt,
         "status": "oom",
         "reason": "synthetic: out of memory",
+        "spent": True,
         "time": "2026-11-30T12:00:00+00:00",
     }
 
 
 def _sample(completion: str) -> dict[str, Any]:
-    return {"step": STEPS, "prompt": "3+4+5=", "completion": completion, "correct": True}
+    return {"step": STEPS, "prompt_id": "eval-0", "completion": completion, "correct": True}
 
 
 def _write_json(path: Path, value: object) -> None:

@@ -60,7 +60,7 @@ def _check_arm(sweep: Sweep, comparison: Comparison, search: SearchPhase) -> Ver
         return undecided(CLAIM, statement, comparison.names, obstacle)
     lora, full = (search.curves[name] for name in comparison.names)
     ratio = lr_ratio(lora, full, search.fraction)
-    verdict, reason = _judge(lora, full, ratio, search.fraction)
+    verdict, reason = judge(lora, full, ratio, search.fraction)
     flags = ratio.flags
     note = _alpha_note(sweep, comparison, optimum(lora, search.fraction))
     if note:
@@ -90,8 +90,15 @@ def _hole(comparison: Comparison, search: SearchPhase) -> Obstacle | None:
     )
 
 
-def _judge(lora: LrCurve, full: LrCurve, ratio: LrRatio, fraction: float) -> tuple[str, str]:
-    """The verdict and its reason."""
+def judge(lora: LrCurve, full: LrCurve, ratio: LrRatio, fraction: float) -> tuple[str, str]:
+    """The verdict on a ratio, and its reason.
+
+    Args:
+        lora: Search phase of the LoRA arm.
+        full: Search phase of its baseline.
+        ratio: Their ratio.
+        fraction: The plateau fraction the ratio was computed with.
+    """
     interval = ratio.centre.interval
     if interval is None:
         optima = ((curve, optimum(curve, fraction)) for curve in (lora, full))

@@ -40,6 +40,8 @@ class Assignment:
     arm: str
     phase: str
     factors: dict[str, Any]
+    engine_module: str
+    """Module with the engine's ``train``."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,8 +87,10 @@ def run_child(connection: Connection, assignment: Assignment) -> None:
     directory = assignment.spec.directory
     _redirect_output(directory / "log.txt")
     try:
+        origin = provenance()
+        write_json(directory / "provenance.json", origin)
         outcome = _train(connection, assignment)
-        record = build_record(assignment, outcome)
+        record = build_record(assignment, outcome, origin["git_commit"])
         write_json(directory / "result.json", asdict(record))
     except Exception as error:  # the run boundary: whatever happened becomes a recorded status
         (directory / "traceback.txt").write_text(traceback.format_exc())
@@ -96,9 +100,8 @@ def run_child(connection: Connection, assignment: Assignment) -> None:
 
 def _train(connection: Connection, assignment: Assignment) -> Outcome:
     spec = assignment.spec
-    engine: Engine = importlib.import_module(ENGINES[spec.config.engine.name]).train
+    engine: Engine = importlib.import_module(assignment.engine_module).train
     (spec.directory / "config.yaml").write_text(to_yaml(spec.config))
-    write_json(spec.directory / "provenance.json", provenance())
     writer = RunWriter(spec.directory)
     try:
         (outcome,) = engine([spec], ReportingSink(writer, connection), lambda: None)
@@ -113,7 +116,7 @@ def attempt_status(error: BaseException) -> str:
     return "oom" if is_oom or "not enough memory" in str(error) else "failed"
 
 
-def build_record(assignment: Assignment, outcome: Outcome) -> Record:
+def build_record(assignment: Assignment, outcome: Outcome, git_commit: str) -> Record:
     """The record of a result: the plan's facts and the engine's measurements."""
     spec, config = assignment.spec, assignment.spec.config
     method, model = config.method, spec.model
@@ -150,7 +153,7 @@ def build_record(assignment: Assignment, outcome: Outcome) -> Record:
         total_params=model.total_params,
         train_flops=outcome.train_tokens * train,
         rollout_flops=outcome.generated_tokens * forward_flops_per_token(model),
-        git_commit=provenance()["git_commit"],
+        git_commit=git_commit,
         **measured,
     )
 

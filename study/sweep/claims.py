@@ -12,13 +12,15 @@ import time
 import warnings
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import optuna
 import psutil
+from filelock import FileLock
 from optuna.distributions import FloatDistribution
 from optuna.storages import JournalStorage
-from optuna.storages.journal import JournalFileBackend
+from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
@@ -49,7 +51,8 @@ class Claims:
     def __init__(self, store: ExperimentStore) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-            self._storage = JournalStorage(JournalFileBackend(str(store.journal_path)))
+            backend = JournalFileBackend(str(store.journal_path), _KernelLock(store.journal_path))
+            self._storage = JournalStorage(backend)
         self._study_ids: dict[str, int] = {}
 
     def enqueue(self, run: PlannedRun, arm: Arm, attempt: int) -> None:
@@ -152,6 +155,25 @@ class Claims:
                 found = self._storage.create_new_study([StudyDirection.MAXIMIZE], name)
             self._study_ids[name] = found
         return self._study_ids[name]
+
+
+class _KernelLock(JournalFileOpenLock):
+    """A lock that the kernel releases when its holder dies.
+
+    Optuna's own lock files outlive a killed worker and stop everybody for half a minute.
+    """
+
+    def __init__(self, journal: Path) -> None:
+        self._lock = FileLock(journal.with_suffix(".lock"))
+
+    def acquire(self) -> bool:
+        """Wait for the lock."""
+        self._lock.acquire()
+        return True
+
+    def release(self) -> None:
+        """Let others have it."""
+        self._lock.release()
 
 
 def _lease() -> dict[str, Any]:

@@ -15,6 +15,7 @@ from study.records.record import Record
 from study.records.store import ExperimentStore
 from study.sweep.assemble import Assembled, assemble, assemble_single
 from study.sweep.claims import Claims
+from study.sweep.mirror import mirroring
 from study.sweep.progress import ProgressView, print_bill, print_summary
 from study.sweep.schedule import State, read_state, refresh
 from study.sweep.worker import Worker, share_cores
@@ -104,7 +105,7 @@ def _watch(
 ) -> int:
     interrupted = False
     try:
-        with ProgressView(console, store, settings.max_retries):
+        with mirroring(store, settings.tracker), ProgressView(console, store, settings.max_retries):
             work()
     except KeyboardInterrupt:
         interrupted = True

@@ -9,7 +9,7 @@ import shutil
 import signal
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from multiprocessing.connection import Connection
@@ -46,11 +46,18 @@ def share_cores(workers: int) -> None:
 class Worker:
     """One claimant of an experiment's runs."""
 
-    def __init__(self, store: ExperimentStore, max_retries: int, stall_timeout_s: float) -> None:
+    def __init__(
+        self,
+        store: ExperimentStore,
+        max_retries: int,
+        stall_timeout_s: float,
+        engines: Mapping[str, str] = ENGINES,
+    ) -> None:
         self.store = store
         self.claims = Claims(store)
         self.max_retries = max_retries
         self.stall_timeout_s = stall_timeout_s
+        self.engines = engines
         self.context: BaseContext | None = None
         self.badge = store.workers_dir / f"{socket.gethostname()}-{os.getpid()}.json"
 
@@ -91,8 +98,9 @@ class Worker:
 
     def _train(self, plan: Plan, claim: Claim, directory: Path) -> tuple[str, str]:
         """Train in a child; ``("result", "")`` or the attempt's status and reason."""
-        assignment = assign(plan, claim.run, directory)
-        with self._child(plan.engine, assignment) as (child, connection):
+        engine = self.engines[plan.engine]
+        assignment = assign(plan, claim.run, directory, engine)
+        with self._child(assignment) as (child, connection):
             stalled = self._watch(claim, assignment, child, connection)
         return attempt_result(directory, child.exitcode, stalled, self.stall_timeout_s)
 
@@ -121,10 +129,8 @@ class Worker:
                 return True
 
     @contextmanager
-    def _child(
-        self, engine: str, assignment: Assignment
-    ) -> Iterator[tuple[BaseProcess, Connection]]:
-        context = self._context(engine)
+    def _child(self, assignment: Assignment) -> Iterator[tuple[BaseProcess, Connection]]:
+        context = self._context(assignment.engine_module)
         ours, theirs = multiprocessing.Pipe()
         process: Any = context.Process(  # type: ignore[attr-defined]
             target=run_child, args=(theirs, assignment)
@@ -139,13 +145,15 @@ class Worker:
             process.join()
             ours.close()
 
-    def _context(self, engine: str) -> BaseContext:
+    def _context(self, engine_module: str) -> BaseContext:
         if self.context is None:
             methods = multiprocessing.get_all_start_methods()
             name = "forkserver" if "forkserver" in methods else "spawn"
             self.context = multiprocessing.get_context(name)
             if name == "forkserver":
-                preload = [ENGINES[engine], "study.sweep.child"]
+                # What is missing here every child imports anew: the command line, what trains, and
+                # pandas, which pyarrow loads on first use.
+                preload = ["__main__", engine_module, "study.sweep.child", "pandas"]
                 self.context.set_forkserver_preload(preload)
         return self.context
 
@@ -173,7 +181,7 @@ class Worker:
         write_json(self.badge, {**who, **content})
 
 
-def assign(plan: Plan, run: PlannedRun, directory: Path) -> Assignment:
+def assign(plan: Plan, run: PlannedRun, directory: Path, engine_module: str) -> Assignment:
     """What a child needs to train ``run`` and to write its record."""
     arm = plan.arms[run.arm]
     spec = RunSpec(
@@ -191,6 +199,7 @@ def assign(plan: Plan, run: PlannedRun, directory: Path) -> Assignment:
         arm=run.arm,
         phase=run.phase,
         factors=arm.factors,
+        engine_module=engine_module,
     )
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 import trl
-from trl.trainer.grpo_config import GRPOConfig
+from trl import GRPOConfig
 
 from study.config import RunConfig
 
@@ -46,8 +46,13 @@ def _loss(config: RunConfig) -> dict[str, Any]:
         "importance_sampling_level": objective.importance_sampling_level,
         "mask_truncated_completions": objective.mask_truncated_completions,
         "multi_objective_aggregation": "sum_then_normalize",
+        "use_bias_correction_kl": True,  # weigh the penalty by the probability ratio
+        "off_policy_mask_threshold": None,
         "top_entropy_quantile": 1.0,
         "entropy_coef": 0.0,
+        "use_adaptive_entropy": False,
+        "router_aux_loss_coef": 0.0,  # the loss is the objective's alone, also on MoE models
+        "cast_lm_head_to_fp32": False,
         "sync_ref_model": False,
         "disable_dropout": True,  # with it, the policy that trains is not the one that sampled
         "temperature": objective.temperature,
@@ -57,6 +62,9 @@ def _loss(config: RunConfig) -> dict[str, Any]:
         "repetition_penalty": 1.0,
         "max_completion_length": config.task.max_completion_length,
         "num_generations": objective.num_generations,
+        "pad_to_multiple_of": None,
+        "generation_kwargs": None,
+        "use_transformers_continuous_batching": False,
         "use_vllm": False,
     }
 

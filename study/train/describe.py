@@ -17,6 +17,7 @@ from study.train.models import (
     model_directory,
     model_revision,
 )
+from study.train.quiet import quiet_libraries
 
 
 def describe(config: RunConfig) -> Description:
@@ -28,6 +29,11 @@ def describe(config: RunConfig) -> Description:
         ValueError: If the model directory or the task is not usable, or TRL refuses the
             objective's settings.
     """
+    with quiet_libraries():
+        return _describe(config)
+
+
+def _describe(config: RunConfig) -> Description:
     grpo_arguments(config, output_dir="unused")
     model = empty_model(config.model)
     tokenizer = load_tokenizer(config.model)

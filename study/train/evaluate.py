@@ -14,8 +14,6 @@ from study.train.engine import Evaluation
 from study.train.models import end_token_ids
 from study.train.rewards import Scorer
 
-_Generation: Any = GenerationConfig  # its constructor is untyped
-
 
 def evaluation_seed(seed: int, index: int) -> int:
     """Returns the seed of the draws of a run's evaluation number `index`, below 2**63."""
@@ -116,7 +114,7 @@ class Evaluator:
         return self._generation(do_sample=False)
 
     def _generation(self, **how: Any) -> Any:
-        return _Generation(
+        return GenerationConfig(
             max_new_tokens=self._length,
             eos_token_id=self._end,
             pad_token_id=self._tokenizer.pad_token_id,

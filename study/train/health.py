@@ -2,7 +2,6 @@
 
 import math
 from collections import deque
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 FLAG_WINDOW = 10  # last steps that decide the flags `saturated` and `truncated`
@@ -105,12 +104,11 @@ class HealthMonitor:
         Args:
             scorer_errors: Completions whose scorer raised.
         """
-        raised: dict[str, Callable[[], bool]] = {
-            "saturated": lambda: all(step.all_correct for step in self._last),
-            "scorer_errors": lambda: scorer_errors > 0,
-            "truncated": lambda: self._mean_clipped() > TRUNCATED_SHARE,
+        steps = self._last
+        clipped = sum(step.clipped_ratio for step in steps) / max(len(steps), 1)
+        raised = {
+            "saturated": bool(steps) and all(step.all_correct for step in steps),
+            "scorer_errors": scorer_errors > 0,
+            "truncated": clipped > TRUNCATED_SHARE,
         }
-        return [flag for flag, holds in raised.items() if self._last and holds()]
-
-    def _mean_clipped(self) -> float:
-        return sum(step.clipped_ratio for step in self._last) / len(self._last)
+        return [flag for flag, holds in raised.items() if holds]

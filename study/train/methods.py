@@ -26,10 +26,9 @@ def adapter_config(method: MethodConfig, target_modules: list[str]) -> Any:
     if not isinstance(method, LoraMethod):
         return None
     assert target_modules, "a LoRA run adapts at least one layer"
-    alpha: Any = method.alpha  # a float where the library's annotation says int
     return LoraConfig(
         r=method.rank,
-        lora_alpha=alpha,
+        lora_alpha=method.alpha,
         target_modules=list(target_modules),  # PEFT saves it as JSON: a plain list
         lora_dropout=0.0,
         bias="none",

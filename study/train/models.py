@@ -2,11 +2,13 @@
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 from torch import nn
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, GenerationConfig
 
@@ -14,12 +16,9 @@ from study.config import ModelConfig
 from study.lab import lab_model_path
 
 WEIGHTS, WEIGHTS_INDEX = "model.safetensors", "model.safetensors.index.json"
+VOCABULARIES = ("tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt", "spiece.model")
 HASH_LENGTH = 16
 _CHUNK = 1 << 20  # bytes read at a time when a file is hashed
-
-# The library is typed in part; what comes from it is Any here.
-_AutoModel: Any = AutoModelForCausalLM
-_Generation: Any = GenerationConfig
 
 
 def model_directory(config: ModelConfig) -> Path:
@@ -84,17 +83,21 @@ def load_tokenizer(config: ModelConfig) -> Any:
     """Returns the model's tokenizer, which pads on the left, as generation needs.
 
     Raises:
-        ValueError: If the directory is no model directory, or the tokenizer has neither a
-            padding nor an end token.
+        ValueError: If the directory is no model directory or has no usable tokenizer, or the
+            tokenizer has neither a padding nor an end token.
     """
     path = model_directory(config)
-    tokenizer: Any = AutoTokenizer.from_pretrained(
-        str(path),
-        local_files_only=True,
-        trust_remote_code=config.trust_remote_code,
-        padding_side="left",
-        truncation_side="left",
-    )
+    if not any((path / name).is_file() for name in VOCABULARIES):
+        # The library would build one without a vocabulary, and say nothing.
+        raise ValueError(f"model directory {path} has no tokenizer ({', '.join(VOCABULARIES)}).")
+    with _one_sentence(path):
+        tokenizer: Any = AutoTokenizer.from_pretrained(
+            str(path),
+            local_files_only=True,
+            trust_remote_code=config.trust_remote_code,
+            padding_side="left",
+            truncation_side="left",
+        )
     if tokenizer.pad_token is None:
         if tokenizer.eos_token is None:
             raise ValueError(f"the tokenizer in {path} has neither a padding nor an end token.")
@@ -109,17 +112,18 @@ def load_model(config: ModelConfig) -> Any:
     ``min_p`` that would silently join the settings of every later ``generate`` call.
 
     Raises:
-        ValueError: If the directory is no model directory, or weights are missing from it.
+        ValueError: If the directory is no model directory, or weights are damaged or missing.
     """
     path = model_directory(config)
-    model, report = _AutoModel.from_pretrained(
-        str(path),
-        local_files_only=True,
-        use_safetensors=True,
-        trust_remote_code=config.trust_remote_code,
-        dtype=getattr(torch, config.dtype),
-        output_loading_info=True,
-    )
+    with _one_sentence(path):
+        model, report = AutoModelForCausalLM.from_pretrained(
+            str(path),
+            local_files_only=True,
+            use_safetensors=True,
+            trust_remote_code=config.trust_remote_code,
+            dtype=getattr(torch, config.dtype),
+            output_loading_info=True,
+        )
     if report["missing_keys"]:  # the library would train on random numbers in their place
         names = sorted(report["missing_keys"])
         raise ValueError(f"model directory {path} holds no weights for {names[0]}.")
@@ -131,20 +135,33 @@ def empty_model(config: ModelConfig) -> Any:
     """Returns the model on torch's meta device, from its configuration: names and shapes only.
 
     Raises:
-        ValueError: If the directory is no model directory.
+        ValueError: If the directory is no model directory, or its configuration is not that of
+            a causal language model that the library knows.
     """
     path = model_directory(config)
-    architecture = AutoConfig.from_pretrained(
-        str(path), local_files_only=True, trust_remote_code=config.trust_remote_code
-    )
-    with torch.device("meta"):
-        model = _AutoModel.from_config(architecture, trust_remote_code=config.trust_remote_code)
+    with _one_sentence(path), torch.device("meta"):
+        architecture = AutoConfig.from_pretrained(
+            str(path), local_files_only=True, trust_remote_code=config.trust_remote_code
+        )
+        model = AutoModelForCausalLM.from_config(
+            architecture, trust_remote_code=config.trust_remote_code
+        )
     model.tie_weights()
     return model
 
 
+@contextmanager
+def _one_sentence(path: Path) -> Iterator[None]:
+    """Turns the libraries' refusals of a model directory into one ValueError of one line."""
+    try:
+        yield
+    except (OSError, ValueError, SafetensorError) as error:
+        law = str(error).partition("\n")[0]
+        raise ValueError(f"model directory {path} is not usable: {law}") from error
+
+
 def _only_tokens(defaults: Any) -> Any:
-    return _Generation(
+    return GenerationConfig(
         bos_token_id=defaults.bos_token_id,
         eos_token_id=defaults.eos_token_id,
         pad_token_id=defaults.pad_token_id,

@@ -7,9 +7,8 @@ from typing import Any
 
 import torch
 from datasets import Dataset
-from huggingface_hub import constants as hub_constants
 from transformers import PrinterCallback, TrainerCallback
-from trl.trainer.grpo_trainer import GRPOTrainer
+from trl import GRPOTrainer
 
 from study.tasks.base import Problem, Role
 from study.tasks.loading import load_task
@@ -29,6 +28,7 @@ from study.train.methods import (
     trained,
 )
 from study.train.models import load_model, load_tokenizer, model_directory, model_revision
+from study.train.quiet import quiet_libraries
 from study.train.rewards import Scorer, TaskReward
 from study.train.score import run_scores
 from study.train.tally import Tally, named_metrics, peak_memory
@@ -45,8 +45,8 @@ def train(runs: Sequence[RunSpec], sink: Sink, next_run: NextRun) -> list[Outcom
     if len(runs) != 1:
         raise ValueError(f"the trl engine trains exactly one run at a time, got {len(runs)}.")
     gc.freeze()  # the libraries' objects stay for good: no collection need visit them
-    hub_constants.HF_HUB_DISABLE_TELEMETRY = True  # TRL would report every trainer it builds
-    return [_Session(runs[0], sink).run()]
+    with quiet_libraries():
+        return [_Session(runs[0], sink).run()]
 
 
 class _Session:
@@ -86,10 +86,9 @@ class _Session:
         self.evaluator = Evaluator(self.config, held_out, self.scorer, model, self.tokenizer)
 
     def _build_trainer(self, model: Any) -> Any:
-        reward: Any = self.reward  # called with keywords only, which its type here does not say
         trainer: Any = GRPOTrainer(
             model=model,
-            reward_funcs=[reward],
+            reward_funcs=[self.reward],
             args=grpo_arguments(self.config, str(self.spec.directory)),
             train_dataset=_prompts(self.problems),
             processing_class=self.tokenizer,
@@ -189,7 +188,7 @@ class _Session:
         )
 
 
-class _Observer(TrainerCallback):
+class _Observer(TrainerCallback):  # type: ignore[misc]  # the library is untyped
     """Hands the trainer's events to the session; what the session raises ends the training."""
 
     def __init__(self, session: _Session) -> None:

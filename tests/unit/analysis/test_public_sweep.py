@@ -11,17 +11,18 @@ import pytest
 from analysis.optimum import LrCurve, learning_rate_curves, lr_ratio, shared_fraction
 
 DATA = Path(__file__).resolve().parents[3].parent / "shared" / "data"
-FILE = DATA / "qwen3_1p7b_math_runs.csv"
-BASE_ACCURACY = 0.176
+RUNS, HISTORY = (DATA / f"qwen3_1p7b_math_{part}.csv" for part in ("runs", "history"))
 
 pytestmark = pytest.mark.skipif(
-    not FILE.is_file(), reason="the published sweep is not beside this checkout (shared/data)"
+    not (RUNS.is_file() and HISTORY.is_file()),
+    reason="the published sweep is not beside this checkout (shared/data)",
 )
 
 
 @pytest.fixture(name="curves")
 def _curves() -> dict[str, LrCurve]:
-    runs = pd.read_csv(FILE)
+    runs, history = pd.read_csv(RUNS), pd.read_csv(HISTORY)
+    base = history[history["step"] == 0].set_index("run_id")["eval_accuracy"]  # about 0.176
     rank = runs["lora_rank"].fillna(0).astype(int).astype(str)
     return learning_rate_curves(
         runs.assign(
@@ -30,7 +31,7 @@ def _curves() -> dict[str, LrCurve]:
             status="completed",
             direction="maximize",
             score_final=runs["final_eval_accuracy"],
-            score_base=BASE_ACCURACY,
+            score_base=runs["run_id"].map(base),
         )
     )
 

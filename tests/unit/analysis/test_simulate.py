@@ -35,7 +35,7 @@ def test_expected_score_starts_at_the_base_and_ends_in_collapse() -> None:
 
 
 def test_seed_noise_has_the_stated_size_and_common_share() -> None:
-    truth = ArmTruth(cliff_jitter=0.0)
+    truth = ArmTruth(span=3.0)
     x = np.array([truth.ramp + 0.6, truth.ramp + 0.6])  # far from collapse
     design = Design(seeds=4000, noise=0.03, eval_prompts=10**8)
     scores = simulate_scores(truth, x, design, np.random.default_rng(0))

@@ -1,0 +1,34 @@
+"""``python -m study.status runs/quickstart``: how far a sweep is, from any shell."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from rich.console import Console
+
+from study.cli import reporting_user_errors
+from study.records.store import ExperimentStore
+from study.sweep.progress import badges, describe_badge, print_summary
+from study.sweep.schedule import read_state
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Print statuses by arm and what each worker on this machine is doing."""
+    parser = argparse.ArgumentParser(prog="python -m study.status", description=__doc__)
+    parser.add_argument("experiment", type=Path, help="an experiment's directory")
+    parser.add_argument(
+        "--max-retries", type=int, default=2, help="the sweep's max_retries (default 2)"
+    )
+    options = parser.parse_args(arguments)
+    console = Console()
+    with reporting_user_errors():
+        store = ExperimentStore(options.experiment)
+        print_summary(console, read_state(store, options.max_retries), store.path)
+    for badge in badges(store):
+        doing = describe_badge(badge) if badge["run_id"] else "waiting for a run"
+        console.print(f"worker {badge['pid']}: {doing}")
+
+
+if __name__ == "__main__":
+    main()

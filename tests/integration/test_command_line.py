@@ -1,0 +1,193 @@
+"""The real command line with the real engine, a few steps on the smallest model."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
+
+TINY = [
+    "model=lab32",
+    "objective.steps=4",
+    "objective.prompts_per_step=2",
+    "objective.num_generations=4",
+    "evaluation.eval_every=2",
+    "evaluation.eval_prompts=16",
+    "evaluation.final_window=2",
+    "task.train_prompts=64",
+]
+
+
+def command(module: str, *arguments: str) -> list[str]:
+    return [sys.executable, "-m", module, *arguments]
+
+
+def run(module: str, *arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command(module, *arguments), capture_output=True, text=True, check=False, cwd=cwd
+    )
+
+
+def records(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(p.read_text()) for p in sorted(path.glob("*/*/record.json"))]
+
+
+@pytest.fixture(scope="module")
+def singles(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    runs = tmp_path_factory.mktemp("runs")
+    for method in (["method=lora", "method.rank=1"], ["method=full"]):
+        done = run("study", *method, *TINY, f"runs_dir={runs}")
+        assert done.returncode == 0, done.stderr
+        assert "report: python -m analysis report" in done.stdout
+    return runs / "single"
+
+
+def test_one_run_of_each_method_ends_with_a_record(singles: Path) -> None:
+    found = {record["method"]: record for record in records(singles)}
+    assert set(found) == {"lora", "full"}
+    for record in found.values():
+        assert record["status"] == "completed"
+        assert record["steps_done"] == 4
+        assert record["episodes"] == 4 * 2 * 4
+        assert 0 <= record["score_final"] <= 1
+        assert record["dtypes"] == {"base": "float32", "adapter": "float32", "optimizer": "float32"}
+    assert found["full"]["trainable_params"] == found["full"]["total_params"]
+    assert len(found["lora"]["target_modules"]) % 7 == 0
+
+
+def test_a_run_directory_is_complete(singles: Path) -> None:
+    (path,) = singles.glob("lora-*/*/record.json")
+    names = {p.name for p in path.parent.iterdir()}
+    assert names >= {
+        "config.yaml",
+        "provenance.json",
+        "metrics.jsonl",
+        "evaluations.parquet",
+        "samples.jsonl",
+        "adapter",
+    }
+    rows = [json.loads(line) for line in (path.parent / "metrics.jsonl").read_text().splitlines()]
+    assert [row["step"] for row in rows if "eval/accuracy" in row] == [0, 2, 4]
+    assert [row["step"] for row in rows if "train/loss" in row] == [1, 2, 3, 4]
+
+
+def test_the_same_command_again_repeats_nothing(singles: Path) -> None:
+    before = {p: p.stat().st_mtime_ns for p in singles.glob("*/*/record.json")}
+    arguments = ["method=full", *TINY, f"runs_dir={singles.parent}"]
+    assert run("study", *arguments).returncode == 0
+    assert before == {p: p.stat().st_mtime_ns for p in singles.glob("*/*/record.json")}
+
+
+def test_status_and_report_read_single_runs(singles: Path) -> None:
+    assert "2 of 2 runs done" in run("study.status", str(singles)).stdout
+    done = run("analysis", "report", str(singles))
+    assert done.returncode == 0, done.stderr
+    assert (singles / "report" / "index.html").exists()
+
+
+def test_the_wandb_mirror_holds_what_the_store_holds(singles: Path) -> None:
+    first = run("study.tracking", str(singles))
+    assert "mirrored 2 run(s)" in first.stdout, first.stderr
+    again = run("study.tracking", str(singles))
+    assert "mirrored 0 run(s)" in again.stdout
+    for record in records(singles):
+        rows, config = read_offline_run(singles, record["run_id"])
+        path = singles / record["arm"] / record["run_id"] / "metrics.jsonl"
+        stored = [json.loads(line) for line in path.read_text().splitlines()]
+        assert [{k: v for k, v in row.items() if not k.startswith("_")} for row in rows] == stored
+        assert config["objective"]["learning_rate"] == record["learning_rate"]
+        assert config["arm"] == record["arm"]
+
+
+def read_offline_run(experiment: Path, run_id: str) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """History rows and configuration of an offline W&B run, read back from its own file."""
+    from wandb.proto import wandb_internal_pb2
+    from wandb.sdk.internal.datastore import DataStore
+
+    (file,) = experiment.glob(f"wandb/offline-run-*-{run_id}/run-{run_id}.wandb")
+    store = DataStore()
+    store.open_for_scan(str(file))
+    rows, config = [], {}
+    while (data := store.scan_data()) is not None:
+        entry = wandb_internal_pb2.Record()
+        entry.ParseFromString(data)
+        if entry.HasField("history"):
+            items = entry.history.item
+            rows.append({i.key or "/".join(i.nested_key): json.loads(i.value_json) for i in items})
+        if entry.HasField("run"):
+            config = {i.key: json.loads(i.value_json) for i in entry.run.config.update}
+    return rows, config
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["experiment=quickstart"], "an experiment is a sweep: python -m study -m experiment="),
+        (["method.rnak=1"], "method.rnak is not a key of LoraMethod; did you mean 'rank'?"),
+        (["-m", "experiment=quickstart", "method.rank=4"], "method.rank is set by arm 'lora-r1'"),
+        (["-m", "experiment=quickstart", "seed=1,2"], "names its own arms, so seed cannot be swept"),
+        (["-m", "experiment=quickstart", "objective.learning_rate=1"], "space.learning_rate"),
+        (["model=local", "model.path=/nowhere"], "model directory /nowhere does not exist"),
+        (["method.target_modules=[q_proj,v_porj]"], "'v_porj' matches no linear layer"),
+        (["method.rank=4096"], "method.rank <= "),
+    ],
+)
+def test_bad_input_is_one_sentence_and_exit_code_2(
+    tmp_path: Path, arguments: list[str], message: str
+) -> None:
+    done = run("study", *arguments, f"runs_dir={tmp_path}")
+    assert done.returncode == 2
+    lines = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
+    assert len(lines) == 1 and message in lines[0], done.stderr
+    assert "Traceback" not in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_dry_run_prints_the_bill_and_starts_nothing(tmp_path: Path) -> None:
+    done = run("study", "-m", "experiment=quickstart", "dry_run=true", f"runs_dir={tmp_path}")
+    assert done.returncode == 0, done.stderr
+    assert "plan of quickstart: 54 runs, 0 done" in done.stdout
+    assert "nothing was started" in done.stdout
+    assert list(tmp_path.iterdir()) == []
+
+
+def family(process: subprocess.Popen[bytes]) -> list[psutil.Process]:
+    return psutil.Process(process.pid).children(recursive=True)
+
+
+def test_a_killed_multirun_resumes_to_exactly_the_planned_runs(tmp_path: Path) -> None:
+    arguments = ["-m", "method=lora", "method.rank=1,2", "objective.learning_rate=1e-4,1e-3"]
+    arguments += ["seed=0,1", *TINY, "workers=2", "name=killed", f"runs_dir={tmp_path}"]
+    path = tmp_path / "killed"
+    log = (tmp_path / "log.txt").open("w")
+    sweep = subprocess.Popen(command("study", *arguments), stdout=log, stderr=log)
+    deadline = time.monotonic() + 300
+    while len(records(path)) < 2:
+        assert time.monotonic() < deadline and sweep.poll() is None
+        time.sleep(0.05)
+    relatives = family(sweep)
+    os.kill(sweep.pid, signal.SIGKILL)
+    sweep.wait()
+    _, alive = psutil.wait_procs(relatives, timeout=30)
+    assert alive == [], "workers and children leave with the parent"
+    before = {r["run_id"]: r for r in records(path)}
+    assert 2 <= len(before) < 8
+    done = run("study", *arguments)
+    assert done.returncode == 0, done.stderr
+    after = {r["run_id"]: r for r in records(path)}
+    plan = json.loads((path / "plan.json").read_text())
+    assert len(plan["runs"]) == 8
+    assert after.keys() == {r["run_id"] for r in plan["runs"]}
+    assert {k: after[k] for k in before} == before
+    assert "8 of 8 runs done" in done.stdout
+    assert {r["arm"] for r in after.values()} == {"rank-1", "rank-2"}

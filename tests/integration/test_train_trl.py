@@ -1,0 +1,285 @@
+"""The engine `trl` on the lab model, a few real steps at a time."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import pytest
+import torch
+from peft import PeftModel
+from train_runs import METHODS, ListSink, run_config, run_spec, train
+from transformers import AutoModelForCausalLM
+
+from study.config import ModelConfig
+from study.lab import lab_model_path
+from study.tasks.base import Problem, Score, Task
+from study.tasks.loading import load_task
+from study.train import trl
+from study.train.health import Diverged
+from study.train.methods import trained
+from study.train.models import hash_parameters, load_tokenizer
+from study.train.tally import METRIC_NAMES
+
+pytestmark = pytest.mark.integration
+
+BOTH = pytest.mark.parametrize("method", ["full", "lora"])
+
+
+class ScoredBy:
+    """The arithmetic task with another scorer."""
+
+    def __init__(self, task: Task, score):
+        self.name, self._task, self._score = "patched", task, score
+
+    def problems(self, role, count) -> list[Problem]:
+        return self._task.problems(role, count)
+
+    def score(self, problem: Problem, completion: str) -> Score:
+        return self._score(problem, completion)
+
+
+@pytest.fixture
+def scored_by(monkeypatch):
+    """Returns a function that replaces the scorer of every run of the test."""
+
+    def patch(score) -> None:
+        monkeypatch.setattr(trl, "load_task", lambda config: ScoredBy(load_task(config), score))
+
+    return patch
+
+
+@BOTH
+def test_outcome_is_consistent(method, tmp_path):
+    outcome, sink = train(run_config(method), tmp_path)
+    assert outcome.status == "completed"
+    assert (outcome.steps_done, outcome.episodes) == (3, 48)
+    assert [step for step, _ in sink.logs] == [1, 2, 3]
+    assert [e.step for e in sink.evaluations] == [0, 3]
+    assert outcome.score_base == sink.evaluations[0].accuracy
+    assert outcome.score_final == outcome.score_best == sink.evaluations[1].accuracy
+    assert outcome.score_greedy == sink.evaluations[1].greedy_accuracy
+    assert sum(sink.curve("train/completion_length")) * 16 == outcome.generated_tokens
+    assert outcome.train_tokens == outcome.generated_tokens + 48 * 9  # "12+34+56=" has 9 tokens
+    assert sink.curve("train/prompts_seen") == [4, 8, 12]
+    assert sink.curve("train/correct") == sink.curve("train/reward")
+    assert outcome.dtypes["base"] == outcome.dtypes["optimizer"] == "float32"
+    assert outcome.dtypes.get("adapter", "none") == {"full": "none", "lora": "float32"}[method]
+    assert outcome.peak_memory_bytes > 1e8
+    assert not list(tmp_path.iterdir())  # save: none
+
+
+def test_evaluation_counts_tokens_and_keeps_prompts_fixed(tmp_path):
+    _, sink = train(run_config("full", eval_batch_size=20), tmp_path)
+    first, last = sink.evaluations
+    assert first.prompt_ids == last.prompt_ids
+    assert len(set(first.prompt_ids)) == 32
+    for evaluation in sink.evaluations:
+        for text, tokens in zip(evaluation.completions, evaluation.tokens, strict=True):
+            assert tokens in (len(text), len(text) + 1)  # one character a token; "<eos>" adds one
+    assert first.mean_reward == first.accuracy
+
+
+def test_every_metric_name_is_in_a_real_log(tmp_path):
+    _, sink = train(run_config("full", beta=0.01), tmp_path)
+    assert set(METRIC_NAMES.values()) <= set(sink.logs[-1][1])
+
+
+@BOTH
+def test_equal_seeds_are_bit_equal_and_other_seeds_are_not(method, tmp_path):
+    outcome, sink = train(run_config(method, seed=1), tmp_path)
+    torch.rand(7)  # random numbers consumed in between
+    again, again_sink = train(run_config(method, seed=1), tmp_path)
+    other, _ = train(run_config(method, seed=2), tmp_path)
+    assert again.probes == outcome.probes
+    assert again_sink.without_times() == sink.without_times()
+    assert again_sink.evaluations == sink.evaluations
+    assert other.probes["weights_after"] != outcome.probes["weights_after"]
+    same_start = other.probes["weights_before"] == outcome.probes["weights_before"]
+    assert same_start == (method == "full")  # only an adapter is drawn
+
+
+@BOTH
+def test_evaluation_does_not_disturb_training(method, tmp_path):
+    rare, rare_sink = train(run_config(method, eval_every=3), tmp_path)
+    often, often_sink = train(run_config(method, eval_every=1, eval_batch_size=16), tmp_path)
+    assert len(often_sink.evaluations) == 4
+    assert often_sink.without_times() == rare_sink.without_times()
+    assert often.probes == rare.probes
+
+
+@pytest.mark.parametrize("loss_type", ["grpo", "dr_grpo", "dapo"])
+def test_split_of_a_step_keeps_its_gradient(loss_type, tmp_path):
+    def norms(micro_batch_size: int | None) -> list[float]:
+        config = run_config(
+            "full",
+            prompts_per_step=8,
+            micro_batch_size=micro_batch_size,
+            loss_type=loss_type,
+            steps=1,
+            eval_every=1,
+            eval_prompts=4,
+        )
+        return train(config, tmp_path)[1].curve("train/grad_norm")
+
+    whole = norms(None)
+    assert whole[0] > 0
+    assert norms(8) == pytest.approx(whole, rel=1e-5)
+
+
+@pytest.mark.parametrize(("method", "rate"), [("full", 1e-3), ("lora", 1e-2)])
+def test_training_raises_what_is_rewarded(method, rate, tmp_path, scored_by):
+    """An even last digit is a habit that any base model can pick up in a few steps."""
+
+    def score(problem, completion):
+        even = completion.endswith(("0", "2", "4", "6", "8"))
+        return Score(float(even), even)
+
+    scored_by(score)
+    config = run_config(method, learning_rate=rate, steps=8, eval_every=8, eval_prompts=128)
+    outcome, _ = train(config, tmp_path)
+    assert outcome.score_final > outcome.score_base + 0.2
+
+
+@pytest.mark.parametrize(("method", "rate"), [("full", 1e3), ("lora", 10.0)])
+def test_far_too_large_a_rate_gives_a_defined_outcome(method, rate, tmp_path):
+    outcome, sink = train(run_config(method, learning_rate=rate, steps=6), tmp_path)
+    assert outcome.status in ("completed", "diverged")
+    assert outcome.score_final == 0.0
+    assert outcome.score_base == sink.evaluations[0].accuracy > 0
+
+
+@BOTH
+def test_weights_that_overflow_are_a_diverged_run(method, tmp_path):
+    config = run_config(method, learning_rate=1e38, steps=6, save="last")
+    outcome, sink = train(config, tmp_path)
+    assert outcome.status == "diverged"
+    assert "not finite" in outcome.status_reason or "non-finite" in outcome.status_reason
+    assert (outcome.score_final, outcome.score_best, outcome.score_greedy) == (0.0, 0.0, 0.0)
+    assert outcome.steps_done < 6
+    assert all(math.isfinite(v) for _, metrics in sink.logs for v in metrics.values())
+    assert not list(tmp_path.iterdir())
+
+
+@BOTH
+def test_constant_reward_ends_as_no_signal(method, tmp_path, scored_by):
+    scored_by(lambda problem, completion: Score(1.0, True))
+    config = run_config(method, steps=6, no_signal_steps=2, eval_every=6)
+    outcome, sink = train(config, tmp_path)
+    assert (outcome.status, outcome.steps_done) == ("no_signal", 2)
+    assert outcome.score_final is outcome.score_best is outcome.score_greedy is None
+    assert outcome.score_base == 1.0
+    assert "saturated" in outcome.flags
+    assert sink.curve("train/frac_reward_zero_std") == [1.0, 1.0]
+
+
+def test_short_run_without_signal_is_not_completed(tmp_path, scored_by):
+    scored_by(lambda problem, completion: Score(0.0, False))
+    outcome, _ = train(run_config("full", no_signal_steps=20), tmp_path)
+    assert (outcome.status, outcome.steps_done) == ("no_signal", 3)
+
+
+def test_scorer_that_always_raises_fails_the_attempt(tmp_path, scored_by):
+    def score(problem, completion):
+        raise ZeroDivisionError
+
+    scored_by(score)
+    with pytest.raises(RuntimeError, match=r"scorer of task patched failed on 32 of 32"):
+        train(run_config("full"), tmp_path)
+
+
+def test_scorer_that_raises_now_and_then_raises_a_flag(tmp_path, scored_by):
+    def score(problem, completion):
+        if completion.endswith("3"):
+            raise ZeroDivisionError
+        return Score(float(completion.endswith("1")), completion.endswith("1"))
+
+    scored_by(score)
+    outcome, _ = train(run_config("full"), tmp_path)
+    assert "scorer_errors" in outcome.flags
+
+
+def test_last_adapter_is_saved_in_peft_format(tmp_path):
+    outcome, _ = train(run_config("lora", save="last"), tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["adapter"]
+    base = AutoModelForCausalLM.from_pretrained(lab_model_path("lab64"))
+    loaded = PeftModel.from_pretrained(base, tmp_path / "adapter", is_trainable=True)
+    assert hash_parameters(trained(loaded)) == outcome.probes["weights_after"]
+
+
+@pytest.mark.parametrize("save", ["last", "best"])
+def test_whole_model_is_saved(save, tmp_path):
+    config = run_config("full", save=save, eval_every=3 if save == "best" else 1)
+    outcome, _ = train(config, tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+    loaded = AutoModelForCausalLM.from_pretrained(tmp_path / "model")
+    assert hash_parameters(loaded.named_parameters()) == outcome.probes["weights_after"]
+
+
+@BOTH
+def test_two_passes_over_a_batch_with_a_penalty(method, tmp_path):
+    config = run_config(method, steps=4, num_iterations=2, beta=0.1, eval_every=4)
+    outcome, sink = train(config, tmp_path)
+    assert (outcome.steps_done, outcome.episodes) == (4, 32)
+    assert sink.curve("train/prompts_seen") == [4, 4, 8, 8]
+    assert sink.curve("train/kl")[0] == pytest.approx(0.0, abs=1e-6)  # the base is the reference
+    assert len(sink.curve("train/reward")) == 2  # logged where completions are sampled
+
+
+@BOTH
+def test_bfloat16_keeps_adapters_in_float32(method, tmp_path):
+    outcome, _ = train(run_config(method, dtype="bfloat16"), tmp_path)
+    expected = {
+        "full": {"base": "bfloat16", "optimizer": "bfloat16"},
+        "lora": {"base": "bfloat16", "adapter": "float32", "optimizer": "float32"},
+    }
+    assert outcome.dtypes == expected[method]
+
+
+def test_base_without_finite_probabilities_is_no_result(tmp_path):
+    base = AutoModelForCausalLM.from_pretrained(lab_model_path("lab64"))
+    base.model.norm.weight.data.fill_(float("nan"))
+    base.save_pretrained(tmp_path / "base")
+    load_tokenizer(run_config().model).save_pretrained(tmp_path / "base")
+    model = ModelConfig(name="broken", source="local", path=str(tmp_path / "base"))
+    with pytest.raises(ValueError, match="broken must have finite sampling probabilities"):
+        train(dataclasses.replace(run_config(), model=model), tmp_path)
+
+
+def test_non_finite_logits_end_generation_but_not_training():
+    logits = torch.tensor([[0.0, float("-inf")], [1.0, 2.0]])
+    with torch.no_grad():
+        trl._refuse_non_finite(None, None, logits)
+        for bad in (float("nan"), float("inf")):
+            logits[0, 0] = bad
+            with pytest.raises(Diverged):
+                trl._refuse_non_finite(None, None, logits)
+    trl._refuse_non_finite(None, None, logits)
+
+
+def test_model_that_changed_after_planning_is_refused(tmp_path):
+    spec = run_spec(run_config(), tmp_path)
+    changed = dataclasses.replace(
+        spec, model=dataclasses.replace(spec.model, model_revision="0" * 16)
+    )
+    with pytest.raises(ValueError, match="has changed since the run was planned"):
+        trl.train([changed], ListSink(), lambda: None)
+
+
+def test_other_number_of_trainable_parameters_is_refused(tmp_path):
+    spec = dataclasses.replace(run_spec(run_config(), tmp_path), trainable_params=1)
+    with pytest.raises(RuntimeError, match="1 parameters must be trainable"):
+        trl.train([spec], ListSink(), lambda: None)
+
+
+def test_two_runs_at_once_are_refused(tmp_path):
+    spec = run_spec(run_config(), tmp_path)
+    with pytest.raises(ValueError, match="exactly one run"):
+        trl.train([spec, spec], ListSink(), lambda: None)
+
+
+def test_adapter_sizes_follow_the_closed_form(tmp_path):
+    spec = run_spec(run_config("lora"), tmp_path)
+    rank = METHODS["lora"].rank
+    expected = sum(rank * (a + b) for a, b in spec.model.linear_modules.values())
+    assert spec.trainable_params == expected

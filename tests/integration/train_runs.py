@@ -1,0 +1,119 @@
+"""Short real runs on the lab model, for the tests of the training engine."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from study.config import (
+    ArithmeticTaskConfig,
+    EngineConfig,
+    EvaluationConfig,
+    FullMethod,
+    GrpoObjective,
+    LoraMethod,
+    MethodConfig,
+    ModelConfig,
+    RunConfig,
+)
+from study.plan.description import resolve_targets, trainable_params
+from study.train import trl
+from study.train.describe import describe
+from study.train.engine import Evaluation, Outcome, RunSpec
+
+METHODS: dict[str, MethodConfig] = {
+    "full": FullMethod(name="full", default_learning_rate=2e-4),
+    "lora": LoraMethod(name="lora", default_learning_rate=2e-3, rank=4),
+}
+
+
+def run_config(
+    method: str = "lora", *, seed: int = 0, save: str = "none", **changes: Any
+) -> RunConfig:
+    """A run of three steps of 4 x 4 completions; `changes` go where their key belongs."""
+    chosen = METHODS[method]
+    values: dict[str, Any] = {
+        "name": "grpo",
+        "learning_rate": chosen.default_learning_rate,
+        "steps": 3,
+        "prompts_per_step": 4,
+        "num_generations": 4,
+        "micro_batch_size": None,
+        "loss_type": "dr_grpo",
+        "scale_rewards": "none",
+        "beta": 0.0,
+        "epsilon": 0.2,
+        "epsilon_high": 0.2,
+        "num_iterations": 1,
+        "importance_sampling_level": "token",
+        "mask_truncated_completions": False,
+        "lr_scheduler_type": "constant",
+        "warmup_steps": 0,
+        "weight_decay": 0.0,
+        "adam_beta1": 0.9,
+        "adam_beta2": 0.999,
+        "adam_epsilon": 1e-8,
+        "max_grad_norm": 1.0,
+        "temperature": 1.0,
+        "no_signal_steps": 20,
+    }
+    evaluation = {"eval_every": 3, "eval_prompts": 32, "final_window": 1, "eval_batch_size": 32}
+    evaluation |= {key: changes.pop(key) for key in list(changes) if key in evaluation}
+    model = ModelConfig(name="lab64", source="lab", dtype=changes.pop("dtype", "float32"))
+    unknown = set(changes) - set(values)
+    assert not unknown, unknown
+    return RunConfig(
+        model=model,
+        method=chosen,
+        task=ArithmeticTaskConfig(name="arithmetic", train_prompts=64, max_completion_length=14),
+        objective=GrpoObjective(**{**values, **changes}),
+        evaluation=EvaluationConfig(**evaluation),
+        engine=EngineConfig(name="trl"),
+        seed=seed,
+        save=save,
+    )
+
+
+@dataclasses.dataclass
+class ListSink:
+    """Keeps what an engine writes."""
+
+    logs: list[tuple[int, dict[str, float]]] = dataclasses.field(default_factory=list)
+    evaluations: list[Evaluation] = dataclasses.field(default_factory=list)
+
+    def log(self, run_id: str, step: int, metrics: Mapping[str, float]) -> None:
+        self.logs.append((step, dict(metrics)))
+
+    def evaluation(self, run_id: str, evaluation: Evaluation) -> None:
+        self.evaluations.append(evaluation)
+
+    def curve(self, name: str) -> list[float]:
+        return [metrics[name] for _, metrics in self.logs if name in metrics]
+
+    def without_times(self) -> list[tuple[int, dict[str, float]]]:
+        return [
+            (step, {k: v for k, v in metrics.items() if not k.startswith("time/")})
+            for step, metrics in self.logs
+        ]
+
+
+def run_spec(config: RunConfig, directory: Path) -> RunSpec:
+    model = describe(config)
+    targets = resolve_targets(config.method, model)
+    return RunSpec(
+        run_id="run",
+        config=config,
+        model=model,
+        target_modules=targets,
+        trainable_params=trainable_params(config.method, targets, model),
+        eval_role="eval",
+        directory=directory,
+    )
+
+
+def train(config: RunConfig, directory: Path) -> tuple[Outcome, ListSink]:
+    sink = ListSink()
+    (outcome,) = trl.train([run_spec(config, directory)], sink, lambda: None)
+    return outcome, sink

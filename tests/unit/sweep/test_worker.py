@@ -1,0 +1,176 @@
+"""Workers with a torch-free engine: real processes, real storage, real kills."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from study.config import SeedsConfig, with_cell
+from study.plan.experiment import to_json
+from study.records.store import ExperimentStore
+from study.sweep.schedule import read_state
+from study.sweep.worker import Worker
+from tests.engine_double import true_score
+from tests.plans import toy_plan
+
+ENGINES = {"trl": "tests.engine_double"}
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def prepared(path: Path, **changes: object) -> ExperimentStore:
+    store = ExperimentStore(path)
+    store.write_plan(to_json(toy_plan(**changes)))
+    return store
+
+
+def drain(store: ExperimentStore, max_retries: int = 0, stall_timeout_s: float = 60) -> None:
+    Worker(store, max_retries, stall_timeout_s, ENGINES).work()
+
+
+def assert_every_planned_run_once(store: ExperimentStore) -> None:
+    state = read_state(store, 0)
+    assert len(state.plan.runs) == 16  # 12 search cells and 2 arms x 2 report seeds
+    assert state.records.keys() == {run.run_id for run in state.plan.runs}
+    on_disk = [p.parent.name for p in store.path.glob("*/*/record.json")]
+    assert sorted(on_disk) == sorted(state.records)
+    for run in state.plan.runs:
+        config = with_cell(state.plan.arms[run.arm].config, run.learning_rate, run.seed)
+        assert state.records[run.run_id].score_final == true_score(config)
+
+
+def test_a_worker_drains_search_and_report(tmp_path: Path) -> None:
+    store = prepared(tmp_path)
+    drain(store)
+    assert_every_planned_run_once(store)
+    selections = store.read_selections()
+    assert {a: s["learning_rate"] for a, s in selections.items()} == {"full": 2e-4, "lora-r1": 2e-3}
+    assert list(store.workers_dir.iterdir()) == []
+    lora = next(r for r in read_state(store, 0).records.values() if r.method == "lora")
+    assert (lora.lora_rank, lora.lora_alpha, lora.trainable_params) == (1, 32.0, 272)
+    # Per token: 4 x 1360 + 6 x 272 FLOPs; the double says 100 tokens.
+    assert lora.train_flops == 100 * (4 * 1360 + 6 * 272)
+
+
+def test_a_second_worker_repeats_nothing(tmp_path: Path) -> None:
+    store = prepared(tmp_path)
+    drain(store)
+    before = {p: p.stat().st_mtime_ns for p in store.path.glob("*/*/record.json")}
+    drain(store)
+    assert before == {p: p.stat().st_mtime_ns for p in store.path.glob("*/*/record.json")}
+
+
+@pytest.mark.parametrize(
+    ("seed", "status", "reason"),
+    [
+        (13, "failed", "RuntimeError: seed 13 always fails"),
+        (14, "failed", "left with exit code 7"),
+        (15, "stalled", "no progress for 1 s"),
+        (16, "oom", "MemoryError"),
+    ],
+)
+def test_failed_attempts_are_noted_retried_and_given_up(
+    tmp_path: Path, seed: int, status: str, reason: str
+) -> None:
+    store = ExperimentStore(tmp_path)
+    one = toy_plan(seeds=SeedsConfig(search=[seed], report=[]))
+    store.write_plan(to_json(replace(one, runs=one.runs[:1])))
+    drain(store, max_retries=1, stall_timeout_s=1 if seed == 15 else 60)
+    run = one.runs[0]
+    attempts = store.attempts(run.arm, run.run_id)
+    assert [a["status"] for a in attempts] == [status, status]
+    assert reason in attempts[0]["reason"]
+    assert store.record(run.arm, run.run_id) is None
+    assert read_state(store, 1).given_up == {run.run_id}
+    if status == "failed" and seed == 13:
+        traceback = store.run_dir(run.arm, run.run_id) / "attempts" / "1" / "traceback.txt"
+        assert "seed 13 always fails" in traceback.read_text()
+
+
+def test_diverged_runs_are_results(tmp_path: Path) -> None:
+    store = prepared(tmp_path, full_rates=[0.5, 5.0, 50.0])
+    drain(store)
+    records = read_state(store, 0).records.values()
+    diverged = [r for r in records if r.status == "diverged"]
+    assert {(r.arm, r.phase, r.score_final) for r in diverged} == {
+        ("full", "search", 0.0),
+        ("full", "report", 0.0),
+    }
+    assert len(diverged) == 8  # 3 rates x 2 search seeds, and 2 report seeds at the lowest rate
+    assert store.read_selections()["full"]["edge"] == "low"
+
+
+WORK = """
+import sys
+from pathlib import Path
+from study.records.store import ExperimentStore
+from study.sweep.worker import Worker
+if __name__ == "__main__":
+    Worker(ExperimentStore(Path(sys.argv[1])), 0, 60, {"trl": "tests.engine_double"}).work()
+"""
+
+
+def start_worker(store: ExperimentStore, script: Path) -> subprocess.Popen[bytes]:
+    script.write_text(WORK)
+    environment = {**os.environ, "ENGINE_DOUBLE_STEP_S": "0.05", "PYTHONPATH": str(ROOT)}
+    return subprocess.Popen([sys.executable, str(script), str(store.path)], env=environment)
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("kills", [3])
+def test_killed_workers_lose_and_double_nothing(tmp_path: Path, kills: int) -> None:
+    store = prepared(tmp_path / "runs")
+    for _ in range(kills):
+        done = len(list(store.path.glob("*/*/record.json")))
+        worker = start_worker(store, tmp_path / "work.py")
+        deadline = time.monotonic() + 30
+        while len(list(store.path.glob("*/*/record.json"))) < done + 2:
+            assert time.monotonic() < deadline and worker.poll() is None
+            time.sleep(0.02)
+        worker.send_signal(signal.SIGKILL)
+        worker.wait()
+    last = start_worker(store, tmp_path / "work.py")
+    assert last.wait(timeout=60) == 0
+    assert_every_planned_run_once(store)
+    noted = [json.loads(x) for p in store.path.glob("*/*/attempts.jsonl") for x in p.open()]
+    assert all(a["status"] == "killed" and not a["spent"] for a in noted)
+
+
+@pytest.mark.timeout(60)
+def test_interrupt_leaves_everything_resumable(tmp_path: Path) -> None:
+    store = prepared(tmp_path / "runs")
+    worker = start_worker(store, tmp_path / "work.py")
+    deadline = time.monotonic() + 30
+    while not list(store.path.glob("*/*/record.json")):
+        assert time.monotonic() < deadline and worker.poll() is None
+        time.sleep(0.02)
+    worker.send_signal(signal.SIGINT)
+    worker.wait(timeout=20)
+    assert len(read_state(store, 0).records) < 16
+    drain(store)
+    assert_every_planned_run_once(store)
+
+
+@pytest.mark.timeout(60)
+def test_children_die_with_their_worker(tmp_path: Path) -> None:
+    import psutil
+
+    store = prepared(tmp_path / "runs", seeds=SeedsConfig(search=[15], report=[]))
+    worker = start_worker(store, tmp_path / "work.py")
+    process = psutil.Process(worker.pid)
+    deadline = time.monotonic() + 30
+    while not list(store.path.glob("*/*/attempts/1/config.yaml")):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    family = process.children(recursive=True)
+    worker.send_signal(signal.SIGKILL)
+    worker.wait()
+    _, alive = psutil.wait_procs(family, timeout=10)
+    assert alive == []

@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from study.compose import CONF_DIR, compose, split_sweeps
+from study.config import FullMethod, LoraMethod
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (["method.rnak=3"], r"method\.rnak is not a key of LoraMethod; did you mean 'rank'\?"),
+        (["+method.rnak=3"], r"method\.rnak is not a key of LoraMethod; did you mean 'rank'\?"),
+        (["+depth=3"], "depth is not a key of StudyConfig"),
+        (["method=full", "method.rank=8"], r"method\.rank is not a key of FullMethod"),
+        (["metod=lora"], r"metod is not a key of StudyConfig; did you mean 'method'\?"),
+        (["method=lroa"], r"method must be one of full, lora, got 'lroa'; did you mean 'lora'\?"),
+        (["experiment=nope"], r"experiment must be one of .*quickstart.*, got 'nope'"),
+        (["method.rank=0"], r"method\.rank >= 1 must hold, got rank=0"),
+        (["method.rank=8.5"], r"method\.rank: Value '8\.5'"),
+        (["method.alpha_rule=2r", "method.lora_alpha=16"], "not read under"),
+        (["method.target_modules=[]"], r"method\.target_modules must be"),
+        (["objective.learning_rate=0"], r"objective\.learning_rate > 0 must hold"),
+        (["objective.learning_rate=-1e-3"], r"objective\.learning_rate > 0 must hold"),
+        (["objective.learning_rate=nan"], r"objective\.learning_rate > 0 must hold"),
+        (["objective.learning_rate=fast"], r"objective\.learning_rate: Value 'fast'"),
+        (["objective.num_generations=1"], "a group of one has no advantage"),
+        (["objective.micro_batch_size=7"], r"must divide .* 8 x 8 = 64, got 7"),
+        (["objective.loss_type=grpo_typo"], r"objective\.loss_type must be one of grpo"),
+        (["objective.scale_rewards=grup"], r"objective\.scale_rewards must be one of"),
+        (["objective.steps=50"], r"final_window=3 needs as many .* gives 2"),
+        (["objective.prompts_per_step=5000"], r"prompts_per_step <= task\.train_prompts"),
+        (["seed=abc"], "seed: Value 'abc'"),
+        (["seed=-1"], "seed >= 0 must hold"),
+        (["model=local"], r"model\.path must name a directory"),
+        (["model.path=/x"], r"model\.path is only read with model\.source=local"),
+        (["task=reasoning_gym"], r"task\.dataset must be set"),
+        (["task=reasoning_gym", "task.dataset=chain_sum"], r"task\.threshold must be set"),
+        (["engine.name=packed"], r"engine\.name must be one of trl"),
+        (["name=../escape"], "a name may hold letters"),
+        (["experiment=quickstart", "experiment.seeds.report=[2]"], r"disjoint, both hold \[2\]"),
+        (["experiment=quickstart", "experiment.seeds.search=[1,1]"], "must be distinct"),
+        (["experiment=quickstart", "experiment.seeds.search=[]"], "search is not empty"),
+        (["experiment=quickstart", "+experiment.arms.report=[]"], "cannot be called 'report'"),
+        (["workers=0"], "workers >= 1 must hold"),
+    ],
+)
+def test_bad_input_is_one_sentence(overrides: list[str], message: str) -> None:
+    with pytest.raises(ValueError, match=message) as caught:
+        compose(overrides)
+    assert "\n" not in str(caught.value)
+
+
+def test_defaults_compose_to_dataclasses() -> None:
+    config = compose([])
+    assert isinstance(config.method, LoraMethod)
+    assert config.objective.learning_rate == config.method.default_learning_rate
+    assert config.run().seed == 0
+    assert config.experiment is None
+
+
+def test_each_method_brings_its_own_learning_rate() -> None:
+    config = compose(["method=full"])
+    assert isinstance(config.method, FullMethod)
+    assert config.objective.learning_rate == config.method.default_learning_rate != 1e-3
+
+
+def test_empty_arm_list_is_refused(tmp_path: Path) -> None:
+    from tests.plans import experiment
+
+    with pytest.raises(ValueError, match="names at least one arm"):
+        experiment(arms={})
+
+
+EXPERIMENTS = sorted(path.stem for path in (CONF_DIR / "experiment").glob("*.yaml"))
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_every_experiment_composes_and_states_its_question(name: str) -> None:
+    config = compose([f"experiment={name}"])
+    assert config.experiment is not None
+    assert config.experiment.name == name
+    assert all((config.experiment.hypothesis, config.experiment.decision_metric))
+    for overrides in config.experiment.arms.values():
+        compose([f"experiment={name}", *overrides])
+
+
+GROUPS = [(p.parent.name, p.stem) for p in sorted(CONF_DIR.glob("*/*.yaml"))]
+
+
+@pytest.mark.parametrize(("group", "option"), GROUPS)
+def test_every_option_composes(group: str, option: str) -> None:
+    needs = {
+        "local": ["model.path=x"],
+        "reasoning_gym": ["task.dataset=chain_sum", "task.threshold=0.99"],
+    }
+    compose([f"{group}={option}", *needs.get(option, [])])
+
+
+def test_sweeps_are_split_from_fixed_overrides() -> None:
+    fixed, swept = split_sweeps(
+        ["method=lora", "method.rank=1,8", "objective.learning_rate=1e-4,1e-3", "name=x"]
+    )
+    assert fixed == ["method=lora", "name=x"]
+    assert swept == {"method.rank": ["1", "8"], "objective.learning_rate": ["0.0001", "0.001"]}
+
+
+def test_continuous_sweeps_are_refused() -> None:
+    with pytest.raises(ValueError, match="sweeps are lists of values"):
+        split_sweeps(["objective.learning_rate=interval(1e-4,1e-2)"])
+
+
+def test_lists_are_values_not_sweeps() -> None:
+    fixed, swept = split_sweeps(["method.target_modules=[q_proj,v_proj]"])
+    assert (fixed, swept) == (["method.target_modules=[q_proj,v_proj]"], {})
