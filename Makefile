@@ -21,7 +21,8 @@ nightly: $(VENV)/.dev
 
 # Seconds per step and per evaluation of the engine, and the overhead of the sweep around it.
 bench: $(VENV)/.dev
-	$(BIN)/python -m tests.benchmarks
+	$(BIN)/python -m study.bench
+	$(BIN)/python -m tests.benchmarks.sweep_overhead
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

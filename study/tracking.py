@@ -59,7 +59,15 @@ def _mirror_run(store: ExperimentStore, plan: Plan, record: Record, mode: str, p
         dir=str(store.path),
         mode="online" if mode == "online" else "offline",
         reinit="create_new",
-        settings=wandb.Settings(console="off", silent=True, disable_git=True, save_code=False),
+        # This process is the mirror: its output, machine load and code are not the run's.
+        settings=wandb.Settings(
+            console="off",
+            silent=True,
+            disable_git=True,
+            save_code=False,
+            x_disable_stats=True,
+            x_disable_meta=True,
+        ),
     )
     try:
         # W&B's own step must never go back and would drop rows; ours is an ordinary column.

@@ -32,7 +32,12 @@ def build(recipe: Recipe, out: Path, progress: Progress) -> dict[str, Any]:
     Returns:
         The content of `lab.json`: recipe, accuracies by family, versions and hash.
     """
-    model, tokenizer = pretrain(recipe, progress), build_tokenizer()
+    return save(pretrain(recipe, progress), recipe, out)
+
+
+def save(model: Qwen3ForCausalLM, recipe: Recipe, out: Path) -> dict[str, Any]:
+    """Writes a trained model with its tokenizer and record; returns the record."""
+    tokenizer = build_tokenizer()
     out.mkdir(parents=True, exist_ok=True)
     model.save_pretrained(out)
     tokenizer.save_pretrained(out)

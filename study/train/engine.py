@@ -97,6 +97,4 @@ NextRun = Callable[[], RunSpec | None]
 class Engine(Protocol):
     """Trains runs to their outcomes."""
 
-    def __call__(
-        self, runs: Sequence[RunSpec], sink: Sink, next_run: NextRun
-    ) -> list[Outcome]: ...
+    def __call__(self, runs: Sequence[RunSpec], sink: Sink, next_run: NextRun) -> list[Outcome]: ...

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import os
 import signal
+import struct
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +62,7 @@ def test_one_run_of_each_method_ends_with_a_record(singles: Path) -> None:
         assert record["steps_done"] == 4
         assert record["episodes"] == 4 * 2 * 4
         assert 0 <= record["score_final"] <= 1
-        assert record["dtypes"] == {"base": "float32", "adapter": "float32", "optimizer": "float32"}
+        assert set(record["dtypes"].values()) == {"float32"}
     assert found["full"]["trainable_params"] == found["full"]["total_params"]
     assert len(found["lora"]["target_modules"]) % 7 == 0
 
@@ -111,22 +113,36 @@ def test_the_wandb_mirror_holds_what_the_store_holds(singles: Path) -> None:
 
 def read_offline_run(experiment: Path, run_id: str) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """History rows and configuration of an offline W&B run, read back from its own file."""
-    from wandb.proto import wandb_internal_pb2
-    from wandb.sdk.internal.datastore import DataStore
-
     (file,) = experiment.glob(f"wandb/offline-run-*-{run_id}/run-{run_id}.wandb")
-    store = DataStore()
-    store.open_for_scan(str(file))
-    rows, config = [], {}
-    while (data := store.scan_data()) is not None:
-        entry = wandb_internal_pb2.Record()
-        entry.ParseFromString(data)
-        if entry.HasField("history"):
+    rows: list[dict[str, Any]] = []
+    config: dict[str, Any] = {}
+    for entry in wandb_records(file.read_bytes()):
+        if entry.WhichOneof("record_type") == "history":
             items = entry.history.item
-            rows.append({i.key or "/".join(i.nested_key): json.loads(i.value_json) for i in items})
-        if entry.HasField("run"):
+            rows.append({i.key or i.nested_key[0]: json.loads(i.value_json) for i in items})
+        if entry.WhichOneof("record_type") == "run":
             config = {i.key: json.loads(i.value_json) for i in entry.run.config.update}
     return rows, config
+
+
+def wandb_records(data: bytes) -> Iterator[Any]:
+    """Records of a .wandb file: LevelDB's log format after a header of 7 bytes."""
+    from wandb.proto import wandb_internal_pb2
+
+    block, position, parts = 32768, 7, b""
+    while position + 7 <= len(data):
+        room = block - position % block
+        if room < 7:
+            position += room
+            continue
+        _, length, kind = struct.unpack("<IHB", data[position : position + 7])
+        parts += data[position + 7 : position + 7 + length]
+        position += 7 + length
+        if kind in (1, 4):  # a whole record, or the last part of one
+            record = wandb_internal_pb2.Record()
+            record.ParseFromString(parts)
+            yield record
+            parts = b""
 
 
 @pytest.mark.parametrize(
@@ -135,7 +151,10 @@ def read_offline_run(experiment: Path, run_id: str) -> tuple[list[dict[str, Any]
         (["experiment=quickstart"], "an experiment is a sweep: python -m study -m experiment="),
         (["method.rnak=1"], "method.rnak is not a key of LoraMethod; did you mean 'rank'?"),
         (["-m", "experiment=quickstart", "method.rank=4"], "method.rank is set by arm 'lora-r1'"),
-        (["-m", "experiment=quickstart", "seed=1,2"], "names its own arms, so seed cannot be swept"),
+        (
+            ["-m", "experiment=quickstart", "seed=1,2"],
+            "names its own arms, so seed cannot be swept",
+        ),
         (["-m", "experiment=quickstart", "objective.learning_rate=1"], "space.learning_rate"),
         (["model=local", "model.path=/nowhere"], "model directory /nowhere does not exist"),
         (["method.target_modules=[q_proj,v_porj]"], "'v_porj' matches no linear layer"),

@@ -38,7 +38,9 @@ from tests.plans import (
 )
 
 
-def record_of(plan: Plan, run_id: str, score: float | None = None, status: str = "completed") -> Record:
+def record_of(
+    plan: Plan, run_id: str, score: float | None = None, status: str = "completed"
+) -> Record:
     run = plan.run(run_id)
     known: dict[str, Any] = {f.name: None for f in dataclasses.fields(Record)}
     config = dataclasses.replace(
@@ -237,7 +239,8 @@ def test_experiments_grow_but_never_change() -> None:
     assert merge(old, fewer).runs == old.runs
     with pytest.raises(ValueError, match=r"criterion was 'c' in toy and is 'other' now.*new name"):
         merge(old, toy_plan(criterion="other"))
-    changed = {**old.arms, "full": arm("full", run_config(full(), objective=objective(steps=5)), FULL_RATES)}
+    longer = run_config(full(), objective=objective(steps=5))
+    changed = {**old.arms, "full": arm("full", longer, FULL_RATES)}
     with pytest.raises(ValueError, match=r"arm full: objective\.steps was 3"):
         merge(old, dataclasses.replace(old, arms=changed))
 

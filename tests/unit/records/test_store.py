@@ -18,7 +18,14 @@ from study.records.writer import SAMPLES_PER_EVALUATION, RunWriter
 def record(**changes: Any) -> Record:
     facts: dict[str, Any] = {f.name: None for f in dataclasses.fields(Record)}
     return Record(
-        **{**facts, "schema_version": 1, "run_id": "abc", "arm": "full", "score_final": 0.5, **changes}
+        **{
+            **facts,
+            "schema_version": 1,
+            "run_id": "abc",
+            "arm": "full",
+            "score_final": 0.5,
+            **changes,
+        }
     )
 
 

@@ -32,7 +32,9 @@ def enqueue_all(store: ExperimentStore) -> Claims:
 
 def record(run_id: str, **changes: Any) -> Record:
     facts: dict[str, Any] = {f.name: None for f in dataclasses.fields(Record)}
-    return Record(**{**facts, "run_id": run_id, "status": "completed", "status_reason": "", **changes})
+    return Record(
+        **{**facts, "run_id": run_id, "status": "completed", "status_reason": "", **changes}
+    )
 
 
 def trials(claims: Claims) -> dict[str, list[Any]]:
