@@ -88,20 +88,35 @@ def learning_rate_curves(runs: DataFrame) -> dict[str, LrCurve]:
 
 
 def _curve(arm: str, rows: DataFrame) -> LrCurve | None:
+    seeds, rates = np.unique(rows["seed"]), np.unique(rows["learning_rate"])
     scored = rows[rows["status"].isin(SCORED_STATUSES)]
-    scores = _table(rows, scored, oriented_scores(scored, "score_final"))
+    cells = (
+        np.searchsorted(seeds, scored["seed"]),
+        np.searchsorted(rates, scored["learning_rate"]),
+    )
+    count = _sum(cells, np.ones(len(scored)), (len(seeds), len(rates)))
+    total = _sum(cells, oriented_scores(scored, "score_final"), count.shape)
     base = oriented_scores(rows, "score_base")
-    if np.isnan(scores).any() or np.isnan(base).all():
+    if not count.all() or np.isnan(total).any() or np.isnan(base).all():
         return None
-    diverged = _table(rows, scored, np.where(scored["status"] == "diverged", 1.0, 0.0))
+    diverged = np.where(scored["status"] == "diverged", 1.0, 0.0)
     return LrCurve(
         arm=arm,
-        learning_rates=tuple(float(x) for x in np.sort(rows["learning_rate"].unique())),
-        scores=scores,
-        seeds=tuple(int(x) for x in np.sort(rows["seed"].unique())),
+        learning_rates=tuple(float(rate) for rate in rates),
+        scores=total / count,
+        seeds=tuple(int(seed) for seed in seeds),
         base=float(np.nanmean(base)),
-        collapsed=diverged > 0,
+        collapsed=_sum(cells, diverged, count.shape) > 0,
     )
+
+
+def _sum(
+    cells: tuple[NDArray[np.intp], NDArray[np.intp]], values: FloatArray, shape: tuple[int, ...]
+) -> FloatArray:
+    """Add up the values that fall into each ``[seed, rate]`` cell."""
+    table = np.zeros(shape)
+    np.add.at(table, cells, values)
+    return table
 
 
 def oriented_scores(rows: DataFrame, column: str) -> FloatArray:
@@ -109,11 +124,3 @@ def oriented_scores(rows: DataFrame, column: str) -> FloatArray:
     sign = np.where(rows["direction"] == "minimize", -1.0, 1.0)
     values = rows[column].to_numpy(dtype=np.float64, na_value=np.nan)
     return np.asarray(sign * values, dtype=np.float64)
-
-
-def _table(rows: DataFrame, scored: DataFrame, values: FloatArray) -> FloatArray:
-    """``[seeds, rates]`` means of ``values``; NaN for a cell of ``rows`` that has no value."""
-    table = scored[["seed", "learning_rate"]].assign(value=values)
-    wide = table.pivot_table(index="seed", columns="learning_rate", values="value", aggfunc="mean")
-    seeds, rates = np.sort(rows["seed"].unique()), np.sort(rows["learning_rate"].unique())
-    return wide.reindex(index=seeds, columns=rates).to_numpy(dtype=np.float64)

@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 
 from analysis.arms import Arm, Choice, arms, base_score, choice, scored, subject
+from analysis.claims.learning_rate import HIGH, LOW
 from analysis.curve import LrCurve, learning_rate_curves
 from analysis.load import Sweep
 from analysis.optimum import Optimum, noise_floor, optimum, shared_fraction
@@ -19,8 +20,6 @@ EVALUATION = "eval/accuracy"
 """Metric of the learning curves: held-out accuracy, sampled at training temperature."""
 WORST_SCORE = 0.0
 """What a diverged run scores: no accuracy is lower."""
-TEN_TIMES_WINDOW = (5.0, 20.0)
-"""Ratios to FullFT's learning rate that count as "about ten times"."""
 
 
 @dataclass(frozen=True)
@@ -201,7 +200,7 @@ def optimum_figure(sweep: Sweep, optima: dict[str, Optimum]) -> OptimumFigure:
     full = [o.lr.point for arm, o in rows if arm.is_full and o is not None]
     if not full or not math.isfinite(full[0]):
         return OptimumFigure(subject(sweep), rows, None, None)
-    low, high = (factor * full[0] for factor in TEN_TIMES_WINDOW)
+    low, high = (factor * full[0] for factor in (LOW, HIGH))
     return OptimumFigure(subject(sweep), rows, 10 * full[0], (low, high))
 
 

@@ -30,8 +30,6 @@ METRIC_COLUMNS = ("run_id", "step", "metric", "value")
 EXCLUDED_COLUMNS = ("run_id", "arm", "kind", "reason")
 ATTEMPT_COLUMNS = ("run_id", "arm", "attempt", "status", "reason", "spent", "time")
 NULLABLE_NUMBERS = (*SCORE_FIELDS, "lora_rank", "lora_alpha")
-DEFAULT_MAX_RETRIES = 2
-"""``max_retries`` of ``conf/study.yaml``; the directory does not say what a sweep was given."""
 RECORD_COLUMNS = tuple(f.name for f in fields(Record))
 
 
@@ -117,7 +115,7 @@ def load(path: Path) -> Sweep:
         else:
             records.append(record)
         attempts.extend(failed)
-        statuses.append(_status(record, failed))
+        statuses.append(_status(record, failed, int(plan["max_retries"])))
     excluded.extend(_excluded(a, "failed attempt", _describe(a)) for a in attempts)
     excluded.extend(_unplanned(path, plan))
     metrics = [line for record in records for line in _metrics(path, record, excluded)]
@@ -162,11 +160,11 @@ def _without_record(problem: str, failed: list[dict[str, Any]]) -> tuple[str, st
     return "no record", f"planned, no record after {tries}; the last one: {_describe(failed[-1])}"
 
 
-def _status(record: dict[str, Any] | None, failed: list[dict[str, Any]]) -> str:
+def _status(record: dict[str, Any] | None, failed: list[dict[str, Any]], max_retries: int) -> str:
     if record is not None:
         return str(record["status"])
     spent = sum(1 for attempt in failed if attempt["spent"])
-    return "given up" if spent > DEFAULT_MAX_RETRIES else "missing"
+    return "given up" if spent > max_retries else "missing"
 
 
 def _attempts(path: Path, run: dict[str, Any]) -> list[dict[str, Any]]:

@@ -21,8 +21,8 @@ def methods(sweep: Sweep) -> list[str]:
         "beside it. Diverged runs count with the worst score, 0, and are never dropped; the best "
         "evaluation of a run is stored and not used.",
         f"Precision: {_precision(sweep)}. Engine: {sweep.plan.get('engine', 'unknown')}. The "
-        f"sweep was launched {count_text([int(sweep.plan.get('launches', 1))], 'time')} (looks "
-        "at a growing experiment).",
+        f"experiment was looked at {count_text([int(sweep.plan['looks'])], 'time')}: 1, and 1 more "
+        "each time runs were added.",
         "Intervals are Student's t over seeds at 90 %; seeds are the unit of replication. The "
         "best learning rate (LR*) is the log-midpoint of the plateau, the rates whose mean score "
         "is within a fifth of the rise below the top.",

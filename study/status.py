@@ -17,14 +17,11 @@ def main(arguments: list[str] | None = None) -> None:
     """Print statuses by arm and what each worker on this machine is doing."""
     parser = argparse.ArgumentParser(prog="python -m study.status", description=__doc__)
     parser.add_argument("experiment", type=Path, help="an experiment's directory")
-    parser.add_argument(
-        "--max-retries", type=int, default=2, help="the sweep's max_retries (default 2)"
-    )
     options = parser.parse_args(arguments)
     console = Console()
     with reporting_user_errors():
         store = ExperimentStore(options.experiment)
-        print_summary(console, read_state(store, options.max_retries), store.path)
+        print_summary(console, read_state(store), store.path)
     for badge in badges(store):
         doing = describe_badge(badge) if badge["run_id"] else "waiting for a run"
         console.print(f"worker {badge['pid']}: {doing}")

@@ -32,7 +32,7 @@ def mirror(store: ExperimentStore, mode: str, project: str) -> int:
     Returns:
         Number of runs mirrored now.
     """
-    state = read_state(store, max_retries=0)
+    state = read_state(store)
     fresh = 0
     for run in state.plan.runs:
         mark = store.path / "wandb" / "mirrored" / f"{run.run_id}-{mode}.json"

@@ -239,7 +239,8 @@ def _plan(
             for arm, truth in arms.items()
         },
         "runs": runs,
-        "launches": 1,
+        "looks": 1,
+        "max_retries": 2,
     }
 
 

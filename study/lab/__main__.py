@@ -21,7 +21,7 @@ def main() -> None:
 
 def run_build(name: str, out: Path) -> None:
     """Builds one model with a progress bar and prints its accuracy by family."""
-    from tqdm import tqdm  # type: ignore[import-untyped]
+    from tqdm import tqdm
 
     from study.lab.build import build
 

@@ -60,17 +60,23 @@ class Recipe:
     family_shares: dict[str, float] = field(default_factory=lambda: dict(FAMILY_SHARES))
 
 
+def _corrupted(share: float) -> Stage:
+    return Stage(steps=200, learning_rate=1e-3, warmup=20, final_ratio=0.1, corrupted=share)
+
+
+def _clean(steps: int, learning_rate: float) -> Stage:
+    return Stage(steps, learning_rate, warmup=200, final_ratio=0.05, corrupted=0.0)
+
+
 # Stage 1 stops before sums are mastered: a base whose greedy answers were nearly all right
 # would be sharpened to saturation in a few dozen steps of reinforcement learning, whatever
-# the learning rate.
-CORRUPTED = Stage(steps=200, learning_rate=1e-3, warmup=20, final_ratio=0.1, corrupted=0.75)
-
+# the learning rate. The narrow model masters less and so needs fewer wrong solutions.
 RECIPES: dict[str, Recipe] = {
     recipe.name: recipe
     for recipe in (
-        Recipe("lab32", 32, 2, 4, 2, (Stage(3000, 4e-3, 200, 0.05, 0.0), CORRUPTED), 3),
-        Recipe("lab64", 64, 2, 4, 2, (Stage(1200, 4e-3, 200, 0.05, 0.0), CORRUPTED), 3),
-        Recipe("lab128", 128, 4, 8, 4, (Stage(900, 2e-3, 200, 0.05, 0.0), CORRUPTED), 8),
-        Recipe("lab256", 256, 6, 8, 4, (Stage(700, 1e-3, 200, 0.05, 0.0), CORRUPTED), 40),
+        Recipe("lab32", 32, 2, 4, 2, (_clean(3000, 4e-3), _corrupted(0.5)), minutes=4),
+        Recipe("lab64", 64, 2, 4, 2, (_clean(1200, 4e-3), _corrupted(0.75)), minutes=3),
+        Recipe("lab128", 128, 4, 8, 4, (_clean(900, 2e-3), _corrupted(0.75)), minutes=10),
+        Recipe("lab256", 256, 6, 8, 4, (_clean(700, 1e-3), _corrupted(0.75)), minutes=60),
     )
 }

@@ -62,8 +62,10 @@ class Plan:
     runs: list[PlannedRun]
     extended: list[str] = field(default_factory=list)
     """Sides (``low``, ``high``) on which the grids have been extended."""
-    launches: int = 0
-    """How often the sweep was launched: the number of looks at a growing experiment."""
+    looks: int = 1
+    """1, and 1 more each time a launch added runs: a growing experiment is looked at repeatedly."""
+    max_retries: int = 0
+    """Further tries of a failed run, as the latest launch set it."""
 
     def run(self, run_id: str) -> PlannedRun:
         """The planned run of that id."""
@@ -215,16 +217,17 @@ def merge(old: Plan, new: Plan) -> Plan:
     )
     overrides = {**old.experiment.arms, **new.experiment.arms}
     experiment = dataclasses.replace(new.experiment, arms=overrides, seeds=seeds)
-    grown = dataclasses.replace(old, experiment=experiment, arms=arms, launches=old.launches)
+    grown = dataclasses.replace(old, experiment=experiment, arms=arms, max_retries=new.max_retries)
     if experiment.kind == "experiment":
         check_factors(experiment, arms)
         check_grids(arms)
         rates = {name: arm.learning_rates for name, arm in arms.items()}
-        return with_cells(grown, "search", rates)
-    known_ids = {run.run_id for run in old.runs}
-    return dataclasses.replace(
-        grown, runs=[*old.runs, *(r for r in new.runs if r.run_id not in known_ids)]
-    )
+        grown = with_cells(grown, "search", rates)
+    else:
+        known_ids = {run.run_id for run in old.runs}
+        added = [run for run in new.runs if run.run_id not in known_ids]
+        grown = dataclasses.replace(grown, runs=[*old.runs, *added])
+    return dataclasses.replace(grown, looks=old.looks + (len(grown.runs) > len(old.runs)))
 
 
 def _union(old: list[int], new: list[int]) -> list[int]:
@@ -282,7 +285,8 @@ def from_json(data: dict[str, Any]) -> Plan:
         arms=arms,
         runs=[PlannedRun(**run) for run in data["runs"]],
         extended=data["extended"],
-        launches=data["launches"],
+        looks=data["looks"],
+        max_retries=data["max_retries"],
     )
 
 

@@ -85,6 +85,7 @@ def assemble_single(config: StudyConfig) -> Assembled:
 def _named(config: StudyConfig, plan: Plan, fixed: list[str]) -> Assembled:
     if config.name is not None:
         plan = replace(plan, experiment=replace(plan.experiment, name=config.name))
+    plan = replace(plan, max_retries=config.max_retries)
     path = Path(config.runs_dir).expanduser().absolute() / plan.experiment.name
     return Assembled(config=config, plan=plan, path=path, fixed=fixed)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
@@ -59,7 +58,7 @@ def run_single(config: StudyConfig) -> int:
 def serve(path: Path, settings: SweepConfig) -> None:
     """Be one of the workers of the experiment at ``path``."""
     share_cores(settings.workers)
-    worker = Worker(ExperimentStore(path), settings.max_retries, settings.stall_timeout_s)
+    worker = Worker(ExperimentStore(path), settings.stall_timeout_s)
     worker.work()
 
 
@@ -76,11 +75,11 @@ def prepare(assembled: Assembled, console: Console) -> ExperimentStore:
     else:
         with store.lock():
             store.write_plan(to_json(_merged(store, assembled.plan)))
-        state = read_state(store, settings.max_retries)
+        state = read_state(store)
         if settings.retry:
             for run_id in state.given_up:
                 store.reopen(state.plan.run(run_id).arm, run_id)
-        state = refresh(store, Claims(store), settings.max_retries)
+        state = refresh(store, Claims(store))
     costs = bill(state.plan, settings.workers, settings.price_per_hour, mean_seconds(state.records))
     print_bill(console, state, costs, store.path)
     return store
@@ -89,10 +88,8 @@ def prepare(assembled: Assembled, console: Console) -> ExperimentStore:
 def _merged(store: ExperimentStore, plan: Plan) -> Plan:
     data = store.read_plan()
     if data is None:
-        return replace(plan, launches=1)
-    old = from_json(data)
-    grown = merge(old, plan)
-    return replace(grown, launches=old.launches + (len(grown.runs) > len(old.runs)))
+        return plan
+    return merge(from_json(data), plan)
 
 
 def _records(store: ExperimentStore, plan: Plan) -> dict[str, Record]:
@@ -105,11 +102,11 @@ def _watch(
 ) -> int:
     interrupted = False
     try:
-        with mirroring(store, settings.tracker), ProgressView(console, store, settings.max_retries):
+        with mirroring(store, settings.tracker), ProgressView(console, store):
             work()
     except KeyboardInterrupt:
         interrupted = True
-    state = read_state(store, settings.max_retries)
+    state = read_state(store)
     print_summary(console, state, store.path)
     if interrupted:
         console.print("interrupted; the same command resumes")

@@ -97,10 +97,10 @@ def badges(store: ExperimentStore) -> list[dict[str, Any]]:
 class ProgressView:
     """Draws a sweep from its store until told to stop; plain lines where there is no terminal."""
 
-    def __init__(self, console: Console, store: ExperimentStore, max_retries: int) -> None:
-        self.console, self.store, self.max_retries = console, store, max_retries
+    def __init__(self, console: Console, store: ExperimentStore) -> None:
+        self.console, self.store = console, store
         self.started = time.monotonic()
-        self.done_before = len(read_state(store, max_retries).records)
+        self.done_before = len(read_state(store).records)
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._draw, daemon=True)
 
@@ -124,14 +124,14 @@ class ProgressView:
 
     def line(self) -> str:
         """The sweep in one line."""
-        state = read_state(self.store, self.max_retries)
+        state = read_state(self.store)
         running = ", ".join(describe_badge(b) for b in badges(self.store) if b["run_id"])
         text = f"{len(state.records)}/{len(state.plan.runs)} runs, {self._time_left(state)}"
         return f"{text}; {running}" if running else text
 
     def table(self) -> Table:
         """The sweep as a table: a row per arm, then what is running."""
-        state = read_state(self.store, self.max_retries)
+        state = read_state(self.store)
         table = Table(title=f"{state.plan.experiment.name}: {self._time_left(state)}")
         for heading in ("arm", "done", "best so far", "statuses"):
             table.add_column(heading)

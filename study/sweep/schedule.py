@@ -30,7 +30,7 @@ class State:
         return [run for run in self.plan.runs if run.run_id not in done]
 
 
-def read_state(store: ExperimentStore, max_retries: int) -> State:
+def read_state(store: ExperimentStore) -> State:
     """Plan and records of an experiment, nothing written.
 
     Raises:
@@ -46,7 +46,7 @@ def read_state(store: ExperimentStore, max_retries: int) -> State:
         record = store.record(run.arm, run.run_id)
         if record is not None:
             records[run.run_id] = record
-        elif tries_spent(store, run) > max_retries:
+        elif tries_spent(store, run) > plan.max_retries:
             given_up.add(run.run_id)
     return State(plan=plan, records=records, given_up=given_up)
 
@@ -56,13 +56,13 @@ def tries_spent(store: ExperimentStore, run: PlannedRun) -> int:
     return sum(1 for attempt in store.attempts(run.arm, run.run_id) if attempt["spent"])
 
 
-def refresh(store: ExperimentStore, claims: Claims, max_retries: int) -> State:
+def refresh(store: ExperimentStore, claims: Claims) -> State:
     """Bring storage and plan in line with the records, and put every open run up for claim.
 
     Any worker may do this at any time: ids make it idempotent, the store's lock makes it safe.
     """
     with store.lock():
-        state = read_state(store, max_retries)
+        state = read_state(store)
         claims.settle(state.records)
         state = _grown(store, state)
         held = claims.live()

@@ -49,13 +49,11 @@ class Worker:
     def __init__(
         self,
         store: ExperimentStore,
-        max_retries: int,
         stall_timeout_s: float,
         engines: Mapping[str, str] = ENGINES,
     ) -> None:
         self.store = store
         self.claims = Claims(store)
-        self.max_retries = max_retries
         self.stall_timeout_s = stall_timeout_s
         self.engines = engines
         self.context: BaseContext | None = None
@@ -75,7 +73,7 @@ class Worker:
             self.badge.unlink(missing_ok=True)
 
     def _state(self) -> State:
-        return refresh(self.store, self.claims, self.max_retries)
+        return refresh(self.store, self.claims)
 
     def _carry_out(self, plan: Plan, claim: Claim) -> None:
         directory = self.store.new_attempt(claim.run.arm, claim.run.run_id)

@@ -97,4 +97,5 @@ NextRun = Callable[[], RunSpec | None]
 class Engine(Protocol):
     """Trains runs to their outcomes."""
 
-    def __call__(self, runs: Sequence[RunSpec], sink: Sink, next_run: NextRun) -> list[Outcome]: ...
+    def __call__(self, runs: Sequence[RunSpec], sink: Sink, next_run: NextRun) -> list[Outcome]:
+        """Train ``runs`` and what ``next_run`` adds; raise for a failed attempt."""

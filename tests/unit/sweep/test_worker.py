@@ -31,12 +31,12 @@ def prepared(path: Path, **changes: object) -> ExperimentStore:
     return store
 
 
-def drain(store: ExperimentStore, max_retries: int = 0, stall_timeout_s: float = 60) -> None:
-    Worker(store, max_retries, stall_timeout_s, ENGINES).work()
+def drain(store: ExperimentStore, stall_timeout_s: float = 60) -> None:
+    Worker(store, stall_timeout_s, ENGINES).work()
 
 
 def assert_every_planned_run_once(store: ExperimentStore) -> None:
-    state = read_state(store, 0)
+    state = read_state(store)
     assert len(state.plan.runs) == 16  # 12 search cells and 2 arms x 2 report seeds
     assert state.records.keys() == {run.run_id for run in state.plan.runs}
     on_disk = [p.parent.name for p in store.path.glob("*/*/record.json")]
@@ -53,7 +53,7 @@ def test_a_worker_drains_search_and_report(tmp_path: Path) -> None:
     selections = store.read_selections()
     assert {a: s["learning_rate"] for a, s in selections.items()} == {"full": 2e-4, "lora-r1": 2e-3}
     assert list(store.workers_dir.iterdir()) == []
-    lora = next(r for r in read_state(store, 0).records.values() if r.method == "lora")
+    lora = next(r for r in read_state(store).records.values() if r.method == "lora")
     assert (lora.lora_rank, lora.lora_alpha, lora.trainable_params) == (1, 32.0, 272)
     # Per token: 4 x 1360 + 6 x 272 FLOPs; the double says 100 tokens.
     assert lora.train_flops == 100 * (4 * 1360 + 6 * 272)
@@ -81,14 +81,14 @@ def test_failed_attempts_are_noted_retried_and_given_up(
 ) -> None:
     store = ExperimentStore(tmp_path)
     one = toy_plan(seeds=SeedsConfig(search=[seed], report=[]))
-    store.write_plan(to_json(replace(one, runs=one.runs[:1])))
-    drain(store, max_retries=1, stall_timeout_s=1 if seed == 15 else 60)
+    store.write_plan(to_json(replace(one, runs=one.runs[:1], max_retries=1)))
+    drain(store, stall_timeout_s=1 if seed == 15 else 60)
     run = one.runs[0]
     attempts = store.attempts(run.arm, run.run_id)
     assert [a["status"] for a in attempts] == [status, status]
     assert reason in attempts[0]["reason"]
     assert store.record(run.arm, run.run_id) is None
-    assert read_state(store, 1).given_up == {run.run_id}
+    assert read_state(store).given_up == {run.run_id}
     if status == "failed" and seed == 13:
         traceback = store.run_dir(run.arm, run.run_id) / "attempts" / "1" / "traceback.txt"
         assert "seed 13 always fails" in traceback.read_text()
@@ -97,7 +97,7 @@ def test_failed_attempts_are_noted_retried_and_given_up(
 def test_diverged_runs_are_results(tmp_path: Path) -> None:
     store = prepared(tmp_path, full_rates=[0.5, 5.0, 50.0])
     drain(store)
-    records = read_state(store, 0).records.values()
+    records = read_state(store).records.values()
     diverged = [r for r in records if r.status == "diverged"]
     assert {(r.arm, r.phase, r.score_final) for r in diverged} == {
         ("full", "search", 0.0),
@@ -113,7 +113,7 @@ from pathlib import Path
 from study.records.store import ExperimentStore
 from study.sweep.worker import Worker
 if __name__ == "__main__":
-    Worker(ExperimentStore(Path(sys.argv[1])), 0, 60, {"trl": "tests.engine_double"}).work()
+    Worker(ExperimentStore(Path(sys.argv[1])), 60, {"trl": "tests.engine_double"}).work()
 """
 
 
@@ -153,7 +153,7 @@ def test_interrupt_leaves_everything_resumable(tmp_path: Path) -> None:
         time.sleep(0.02)
     worker.send_signal(signal.SIGINT)
     worker.wait(timeout=20)
-    assert len(read_state(store, 0).records) < 16
+    assert len(read_state(store).records) < 16
     drain(store)
     assert_every_planned_run_once(store)
 
