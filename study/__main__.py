@@ -23,8 +23,7 @@ from study.compose import CONF_DIR, CONFIG_NAME, register_schemas, to_dataclasse
 from study.sweep.driver import run_single, serve
 
 
-@hydra.main(version_base="1.3", config_path=str(CONF_DIR), config_name=CONFIG_NAME)
-def run(config: DictConfig) -> None:
+def work(config: DictConfig) -> None:
     """Train one run, or serve as a worker of a sweep (called by Hydra)."""
     with reporting_user_errors():
         study_config = to_dataclasses(config)
@@ -37,6 +36,10 @@ def run(config: DictConfig) -> None:
             )
         if run_single(study_config):
             raise SystemExit(1)
+
+
+# Undecorated, so that launchers can send ``work`` to other processes by name.
+run = hydra.main(version_base="1.3", config_path=str(CONF_DIR), config_name=CONFIG_NAME)(work)
 
 
 def main() -> None:

@@ -17,8 +17,9 @@ from study.config import (
     RunConfig,
     SeedsConfig,
 )
+from study.plan.arms import Arm, arm_factors
 from study.plan.description import Description, resolve_targets, trainable_params
-from study.plan.experiment import Arm, Plan, arm_factors, plan_search
+from study.plan.experiment import Plan, plan_search
 
 FULL_RATES = [2e-5, 2e-4, 2e-3]
 LORA_RATES = [2e-4, 2e-3, 2e-2]

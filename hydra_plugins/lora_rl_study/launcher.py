@@ -10,8 +10,8 @@ import multiprocessing
 import os
 import threading
 from collections.abc import Sequence
-from typing import Any
 
+import cloudpickle
 from hydra.core.config_store import ConfigStore
 from hydra.core.singleton import Singleton
 from hydra.core.utils import JobReturn, JobStatus, run_job, setup_globals
@@ -44,7 +44,7 @@ class LocalLauncher(Launcher):
         """Run the jobs and wait for all of them; on Ctrl-C, wait until they have left."""
         context = multiprocessing.get_context("spawn")
         jobs = [
-            context.Process(target=self._run, args=(initial_job_idx + i, list(overrides)))
+            context.Process(target=_run, args=(self._packed(initial_job_idx + i, overrides),))
             for i, overrides in enumerate(job_overrides)
         ]
         for job in jobs:
@@ -59,14 +59,13 @@ class LocalLauncher(Launcher):
             raise
         return [_job_return(job.exitcode) for job in jobs]
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Singletons (the config store among them) travel with the job."""
-        return {**self.__dict__, "_singletons": Singleton.get_state()}
+    def _packed(self, index: int, overrides: Sequence[str]) -> bytes:
+        """A job as bytes; Hydra's singletons hold closures, which plain pickle refuses."""
+        packed: bytes = cloudpickle.dumps((self, index, list(overrides), Singleton.get_state()))
+        return packed
 
-    def _run(self, index: int, overrides: list[str]) -> None:
-        threading.Thread(target=_leave_with_parent, daemon=True).start()
-        setup_globals()
-        Singleton.set_state(self.__dict__["_singletons"])
+    def run(self, index: int, overrides: list[str]) -> None:
+        """Carry out one job; called in its process."""
         config = self.hydra_context.config_loader.load_sweep_config(self.config, overrides)
         with open_dict(config):
             config.hydra.job.id = str(index)
@@ -79,6 +78,14 @@ class LocalLauncher(Launcher):
             hydra_context=self.hydra_context,
         )
         _ = result.return_value
+
+
+def _run(packed: bytes) -> None:
+    threading.Thread(target=_leave_with_parent, daemon=True).start()
+    setup_globals()
+    launcher, index, overrides, singletons = cloudpickle.loads(packed)
+    Singleton.set_state(singletons)
+    launcher.run(index, overrides)
 
 
 def _leave_with_parent() -> None:

@@ -70,13 +70,14 @@ def _clean(steps: int, learning_rate: float) -> Stage:
 
 # Stage 1 stops before sums are mastered: a base whose greedy answers were nearly all right
 # would be sharpened to saturation in a few dozen steps of reinforcement learning, whatever
-# the learning rate. The narrow model masters less and so needs fewer wrong solutions.
+# the learning rate. The narrower a model, the less it masters and the fewer wrong solutions
+# it needs.
 RECIPES: dict[str, Recipe] = {
     recipe.name: recipe
     for recipe in (
         Recipe("lab32", 32, 2, 4, 2, (_clean(3000, 4e-3), _corrupted(0.5)), minutes=4),
         Recipe("lab64", 64, 2, 4, 2, (_clean(1200, 4e-3), _corrupted(0.75)), minutes=3),
-        Recipe("lab128", 128, 4, 8, 4, (_clean(900, 2e-3), _corrupted(0.75)), minutes=10),
-        Recipe("lab256", 256, 6, 8, 4, (_clean(700, 1e-3), _corrupted(0.75)), minutes=60),
+        Recipe("lab128", 128, 4, 8, 4, (_clean(900, 2e-3), _corrupted(0.85)), minutes=10),
+        Recipe("lab256", 256, 6, 8, 4, (_clean(700, 1e-3), _corrupted(0.85)), minutes=60),
     )
 }

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from study.plan.experiment import Arm, Plan
+from study.plan.arms import Arm
+from study.plan.experiment import Plan
 from study.plan.flops import forward_flops_per_token, train_flops_per_token
 from study.records.record import Record
 

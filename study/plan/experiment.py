@@ -3,41 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
-import math
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from study.config import (
     ExperimentConfig,
-    RunConfig,
     SeedsConfig,
     run_config_from_dict,
     with_cell,
 )
+from study.plan.arms import Arm, check_factors, check_grids, flatten
 from study.plan.description import Description
 from study.plan.identity import arm_identity, identity, short_hash
 
 SCHEMA_VERSION = 1
-SPACING_TOLERANCE = 0.06
-"""Decades by which two grids' gaps may differ and still count as equally spaced: a 1-3-10 grid
-alternates between gaps of 0.48 and 0.52."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Arm:
-    """One side of a comparison: a configuration with its own learning-rate grid."""
-
-    name: str
-    config: RunConfig
-    """Configuration of the arm's runs; their learning rate and seed replace the ones in it."""
-    factors: dict[str, Any]
-    """Value of each factor that the arm has."""
-    learning_rates: list[float]
-    """The grid, ascending."""
-    model: Description
-    target_modules: list[str]
-    trainable_params: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,92 +90,6 @@ def planned_run(arm: Arm, phase: str, learning_rate: float, seed: int) -> Planne
     return PlannedRun(
         run_id=run_id, arm=arm.name, phase=phase, learning_rate=learning_rate, seed=seed
     )
-
-
-def flatten(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Nested dictionaries as one, keys joined by dots."""
-    flat: dict[str, Any] = {}
-    for key, value in tree.items():
-        if isinstance(value, dict):
-            flat |= flatten(value, f"{prefix}{key}.")
-        else:
-            flat[prefix + key] = value
-    return flat
-
-
-NOT_COMPARED = ("method.default_learning_rate", "objective.learning_rate", "seed", "save")
-"""Keys that may differ between arms without being a factor: the tuned rate, and what changes
-no result."""
-
-
-def is_factor(key: str, factors: list[str]) -> bool:
-    """Whether ``key`` is a factor or below one."""
-    return any(key == factor or key.startswith(factor + ".") for factor in factors)
-
-
-def arm_factors(config: RunConfig, factors: list[str]) -> dict[str, Any]:
-    """The values of the factors that ``config`` has, by key."""
-    values = flatten(asdict(config))
-    return {
-        key: value
-        for key, value in values.items()
-        if is_factor(key, factors) and key not in NOT_COMPARED
-    }
-
-
-def check_factors(experiment: ExperimentConfig, arms: dict[str, Arm]) -> None:
-    """Refuse arms that differ in a key that is not a factor."""
-    flat = {name: flatten(asdict(arm.config)) for name, arm in arms.items()}
-    keys = {key for values in flat.values() for key in values}
-    for key in sorted(keys - set(NOT_COMPARED)):
-        values = {name: values.get(key) for name, values in flat.items()}
-        if len({repr(v) for v in values.values()}) > 1 and not is_factor(key, experiment.factors):
-            shown = ", ".join(f"{name}: {value!r}" for name, value in values.items())
-            raise ValueError(
-                f"arms may differ only in experiment.factors={experiment.factors}, "
-                f"but {key} differs ({shown})"
-            )
-
-
-def check_grids(arms: dict[str, Arm]) -> None:
-    """Refuse grids that are unequal in count or spacing: the longer one would win by luck."""
-    first = next(iter(arms.values()))
-    for arm in arms.values():
-        if len(arm.learning_rates) != len(first.learning_rates):
-            raise ValueError(
-                "learning-rate grids must have the same number of points in every arm, got "
-                f"{len(first.learning_rates)} for {first.name} and {len(arm.learning_rates)} "
-                f"for {arm.name}"
-            )
-        for a, b in zip(_gaps(first.learning_rates), _gaps(arm.learning_rates), strict=True):
-            if abs(a - b) > SPACING_TOLERANCE:
-                raise ValueError(
-                    "learning-rate grids must have the same spacing in every arm, got gaps of "
-                    f"{a:.2f} decades for {first.name} and {b:.2f} for {arm.name}"
-                )
-
-
-def _gaps(rates: list[float]) -> list[float]:
-    return [math.log10(b / a) for a, b in itertools.pairwise(rates)]
-
-
-def check_rates(name: str, rates: list[float]) -> list[float]:
-    """The grid of an arm, ascending.
-
-    Raises:
-        ValueError: for an empty grid, a repeated rate, or a rate that is not positive and finite.
-    """
-    if not rates:
-        raise ValueError(
-            f"arm {name!r} has no learning rates: set space.learning_rate.{name}, or one list "
-            "by method name"
-        )
-    wrong = [rate for rate in rates if not (math.isfinite(rate) and rate > 0)]
-    if wrong:
-        raise ValueError(f"learning rates must be positive and finite, arm {name!r} has {wrong}")
-    if len({f"{rate:.6g}" for rate in rates}) != len(rates):
-        raise ValueError(f"learning rates must be distinct, arm {name!r} has {rates}")
-    return sorted(rates)
 
 
 def merge(old: Plan, new: Plan) -> Plan:

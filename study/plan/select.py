@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from study.plan.experiment import Arm, Plan, with_cells
+from study.plan.arms import Arm
+from study.plan.experiment import Plan, with_cells
 from study.records.record import Record
 
 

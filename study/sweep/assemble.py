@@ -18,14 +18,9 @@ from study.config import (
     SeedsConfig,
     StudyConfig,
 )
+from study.plan.arms import Arm, arm_factors, check_rates
 from study.plan.description import Description, check_rank, resolve_targets, trainable_params
-from study.plan.experiment import (
-    Arm,
-    Plan,
-    arm_factors,
-    check_rates,
-    plan_search,
-)
+from study.plan.experiment import Plan, plan_search
 from study.plan.identity import arm_identity, short_hash
 
 RATE_KEY = "objective.learning_rate"

@@ -24,7 +24,8 @@ from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
-from study.plan.experiment import Arm, PlannedRun
+from study.plan.arms import Arm
+from study.plan.experiment import PlannedRun
 from study.records.record import Record
 from study.records.store import ExperimentStore
 

@@ -12,7 +12,6 @@ from study.plan.budget import bill
 from study.plan.description import check_rank, resolve_targets, trainable_params
 from study.plan.experiment import (
     Plan,
-    arm_identity,
     from_json,
     merge,
     plan_search,
@@ -20,7 +19,7 @@ from study.plan.experiment import (
     to_json,
 )
 from study.plan.flops import forward_flops_per_token, train_flops_per_token
-from study.plan.identity import short_hash
+from study.plan.identity import arm_identity, short_hash
 from study.plan.select import grow, select
 from study.records.record import Record
 from tests.engine_double import true_score

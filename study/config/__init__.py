@@ -1,0 +1,58 @@
+"""What a run and an experiment are made of: types, meanings and the laws between fields.
+
+Values live in ``conf/``; this module knows neither Hydra nor OmegaConf. Every class checks itself
+when it is built, so an object that exists is valid; the laws that need a described model (does a
+target name exist, is the rank too large) live in :mod:`study.plan.description`.
+"""
+
+from study.config.experiment import (
+    ExperimentConfig,
+    SeedsConfig,
+    SpaceConfig,
+    StudyConfig,
+    SweepConfig,
+    TrackerConfig,
+)
+from study.config.method import (
+    FullMethod,
+    LoraMethod,
+    MethodConfig,
+)
+from study.config.objective import (
+    GrpoObjective,
+)
+from study.config.run import (
+    EngineConfig,
+    EvaluationConfig,
+    ModelConfig,
+    RunConfig,
+    run_config_from_dict,
+    with_cell,
+)
+from study.config.task import (
+    ArithmeticTaskConfig,
+    ReasoningGymTaskConfig,
+    TaskConfig,
+)
+
+__all__ = [
+    "ArithmeticTaskConfig",
+    "EngineConfig",
+    "EvaluationConfig",
+    "ExperimentConfig",
+    "FullMethod",
+    "GrpoObjective",
+    "LoraMethod",
+    "MethodConfig",
+    "ModelConfig",
+    "ReasoningGymTaskConfig",
+    "RunConfig",
+    "SeedsConfig",
+    "SpaceConfig",
+    "StudyConfig",
+    "SweepConfig",
+    "TaskConfig",
+    "TrackerConfig",
+    "run_config_from_dict",
+    "with_cell",
+]

@@ -1,0 +1,148 @@
+"""What an experiment asks, and how a sweep is carried out."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, field
+
+from study.config.laws import check_name, require, require_one_of
+from study.config.run import RunConfig
+
+RESERVED_ARM_NAMES = frozenset({"selection", "workers", "report", "best", "wandb"})
+"""Folders beside the arms' folders in an experiment's directory."""
+
+
+@dataclass(kw_only=True)
+class SeedsConfig:
+    """Seeds of the two phases; they never overlap."""
+
+    search: list[int]
+    """Seeds that choose the learning rate of each arm."""
+    report: list[int]
+    """Fresh seeds that give the published score."""
+
+    def __post_init__(self) -> None:
+        for phase in ("search", "report"):
+            seeds = getattr(self, phase)
+            if len(set(seeds)) != len(seeds):
+                raise ValueError(f"experiment.seeds.{phase} must be distinct, got {seeds}")
+        shared = sorted(set(self.search) & set(self.report))
+        if shared:
+            raise ValueError(f"search and report seeds must be disjoint, both hold {shared}")
+
+
+@dataclass(kw_only=True)
+class ExperimentConfig:
+    """A question: arms that are compared, and the rule that answers it."""
+
+    name: str
+    """Directory below ``runs_dir``."""
+    kind: str = "experiment"
+    """``experiment``, ``adhoc`` (a bare multirun) or ``single`` (one run); set by the program."""
+    hypothesis: str
+    """What is expected, in a sentence."""
+    decision_metric: str
+    """The number that decides."""
+    criterion: str
+    """When the hypothesis counts as supported or refuted."""
+    arms: dict[str, list[str]]
+    """Arm name -> config overrides."""
+    factors: list[str]
+    """Every config key that differs between arms."""
+    seeds: SeedsConfig
+    extend: int = 0
+    """Learning rates added on a side where some arm has its best at the edge of the grid."""
+    margin: float | None = None
+    """Equality margin in score; null: 10 % of FullFT's gain over the base, at least 0.02."""
+
+    def __post_init__(self) -> None:
+        require_one_of("experiment.kind", self.kind, ("experiment", "adhoc", "single"))
+        require(bool(self.arms), "experiment.arms names at least one arm", arms=self.arms)
+        require(len(self.seeds.search) >= 1, "experiment.seeds.search is not empty", seeds=[])
+        require(self.extend >= 0, "experiment.extend >= 0", extend=self.extend)
+        if self.margin is not None:
+            require(self.margin > 0, "experiment.margin > 0", margin=self.margin)
+        for name in (self.name, *self.arms):
+            check_name(name)
+        taken = sorted(set(self.arms) & RESERVED_ARM_NAMES)
+        if taken:
+            raise ValueError(f"an arm cannot be called {taken[0]!r}: that folder has another use")
+
+
+@dataclass(kw_only=True)
+class SpaceConfig:
+    """The search space inside an arm."""
+
+    learning_rate: dict[str, list[float]] = field(default_factory=dict)
+    """Learning-rate grid by arm name or, failing that, by method name."""
+
+
+@dataclass(kw_only=True)
+class TrackerConfig:
+    """Where runs are mirrored to; the run directory stays the truth."""
+
+    name: str
+    """``none`` or ``wandb``."""
+    mode: str = "offline"
+    """``offline`` or ``online``."""
+    project: str = "lora-rl-study"
+    """W&B project."""
+
+    def __post_init__(self) -> None:
+        require_one_of("tracker.name", self.name, ("none", "wandb"))
+        require_one_of("tracker.mode", self.mode, ("offline", "online"))
+
+
+@dataclass(kw_only=True)
+class SweepConfig:
+    """How a sweep is carried out; nothing here changes a result."""
+
+    workers: int
+    """Worker processes on this machine."""
+    max_retries: int
+    """Further tries of a run whose attempt failed."""
+    retry: bool
+    """Reopen runs whose retries are spent."""
+    stall_timeout_s: float
+    """Seconds without progress after which a child is killed."""
+    dry_run: bool
+    """Print the plan and its bill, then stop."""
+    price_per_hour: float | None
+    """Price of one worker for an hour, for the bill."""
+
+    def __post_init__(self) -> None:
+        require(self.workers >= 1, "workers >= 1", workers=self.workers)
+        require(self.max_retries >= 0, "max_retries >= 0", max_retries=self.max_retries)
+        require(self.stall_timeout_s > 0, "stall_timeout_s > 0", got=self.stall_timeout_s)
+
+
+@dataclass(kw_only=True)
+class StudyConfig(RunConfig, SweepConfig):
+    """The root of ``conf/``: one run, and how a sweep around it is carried out."""
+
+    space: SpaceConfig
+    tracker: TrackerConfig
+    experiment: ExperimentConfig | None = None
+    """The question of a sweep; null: one run, or an ad-hoc multirun."""
+    runs_dir: str
+    """Parent of all experiment directories."""
+    name: str | None
+    """Directory of the experiment, instead of its own name."""
+    worker_of: str | None
+    """Experiment directory a worker process serves; set by the sweeper, never by hand."""
+
+    def __post_init__(self) -> None:
+        RunConfig.__post_init__(self)
+        SweepConfig.__post_init__(self)
+        if self.name is not None:
+            check_name(self.name)
+
+    def run(self) -> RunConfig:
+        """The part that describes one run."""
+        names = [f.name for f in dataclasses.fields(RunConfig)]
+        return RunConfig(**{name: getattr(self, name) for name in names})
+
+    def sweep(self) -> SweepConfig:
+        """The part that describes how a sweep is carried out."""
+        names = [f.name for f in dataclasses.fields(SweepConfig)]
+        return SweepConfig(**{name: getattr(self, name) for name in names})
