@@ -101,7 +101,8 @@ def _arm_row(sweep: Sweep, search: SearchSummary, arm: Arm, full: Arm | None) ->
         choice=choice(sweep, arm.name),
         score=score,
         score_from=source,
-        base=_mean((reported if len(reported) else searched)["score_base"]),
+        # The untrained model is evaluated once a seed, whatever learning rate follows.
+        base=_mean((reported if len(reported) else searched.drop_duplicates("seed"))["score_base"]),
         gain=_mean(reported["score_final"] - reported["score_base"]),
         difference=_difference(sweep, arm, full),
         greedy=_mean(reported["score_greedy"]),

@@ -28,7 +28,10 @@ def work(config: DictConfig) -> None:
     with reporting_user_errors():
         study_config = to_dataclasses(config)
         if study_config.worker_of is not None:
-            serve(Path(study_config.worker_of), study_config.sweep())
+            try:
+                serve(Path(study_config.worker_of), study_config.sweep())
+            except KeyboardInterrupt:
+                raise SystemExit(130) from None  # the parent says what there is to say
             return
         if study_config.experiment is not None:
             raise ValueError(

@@ -9,7 +9,7 @@ from study.lab.recipe import RECIPES
 
 EXAMPLES = """examples:
   python -m study.lab build lab256              into the user's cache, where it is found
-  python -m study.lab build lab64 --out /tmp/x  a shipped model again, for comparison
+  python -m study.lab build lab64 --out DIR    a shipped model again, for comparison
 """
 
 

@@ -25,7 +25,13 @@ def mirroring(store: ExperimentStore, tracker: TrackerConfig) -> Iterator[None]:
     command = [sys.executable, "-m", "study.tracking", str(store.path), "--follow"]
     command += ["--mode", tracker.mode, "--project", tracker.project]
     with log.open("a") as output:
-        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=output, stderr=output)
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,  # Ctrl-C is for the sweep; the mirror still finishes its pass
+        )
     assert process.stdin is not None
     try:
         yield

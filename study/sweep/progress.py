@@ -120,7 +120,7 @@ class ProgressView:
                 live.update(self.table())
         else:
             while not self._stop.wait(PLAIN_EVERY_S):
-                self.console.print(self.line())
+                self.console.print(self.line(), soft_wrap=True)
 
     def line(self) -> str:
         """The sweep in one line."""

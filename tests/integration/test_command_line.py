@@ -210,3 +210,29 @@ def test_a_killed_multirun_resumes_to_exactly_the_planned_runs(tmp_path: Path) -
     assert {k: after[k] for k in before} == before
     assert "8 of 8 runs done" in done.stdout
     assert {r["arm"] for r in after.values()} == {"rank-1", "rank-2"}
+
+
+def test_ctrl_c_says_how_to_resume_and_leaves_no_process(tmp_path: Path) -> None:
+    arguments = ["-m", "method=lora", "method.rank=1", "seed=0,1,2,3", *TINY, "workers=2"]
+    arguments += ["name=interrupted", f"runs_dir={tmp_path}"]
+    with (tmp_path / "log.txt").open("w") as log:
+        sweep = subprocess.Popen(
+            command("study", *arguments), stdout=log, stderr=log, start_new_session=True
+        )
+    deadline = time.monotonic() + 300
+    while not list(tmp_path.glob("interrupted/*/*/attempts/*/config.yaml")):
+        assert time.monotonic() < deadline and sweep.poll() is None
+        time.sleep(0.05)
+    relatives = family(sweep)
+    os.killpg(sweep.pid, signal.SIGINT)  # what a terminal does
+    assert sweep.wait(timeout=60) == 130
+    _, alive = psutil.wait_procs(relatives, timeout=30)
+    assert alive == []
+    said = (tmp_path / "log.txt").read_text()
+    assert "interrupted; the same command resumes" in said
+    assert "Traceback" not in said
+    assert run("study", *arguments, "tracker=wandb").returncode == 0
+    ids = {record["run_id"] for record in records(tmp_path / "interrupted")}
+    assert len(ids) == 4
+    mirrored = (tmp_path / "interrupted").glob("wandb/offline-run-*/run-*.wandb")
+    assert {path.stem.removeprefix("run-") for path in mirrored} == ids
