@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import statistics
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -38,17 +40,19 @@ class Choice:
 
     learning_rate: float
     edge: str | None
-    """``low`` or ``high``: the best mean is at that end of the grid."""
+    """``low`` or ``high``: it is that end of the grid."""
     final: bool
-    """Written by the sweep after the arm's search; otherwise the best mean so far."""
+    """Selected by the sweep when the arm's search was over; otherwise the rate of best mean."""
+    so_far: bool
+    """Not selected, and the sweep is unfinished: it may yet change."""
 
 
 def arms(sweep: Sweep) -> tuple[Arm, ...]:
     """The arms of the plan: FullFT first, then by rank, then by name."""
     found = []
     for name, arm in sweep.plan["arms"].items():
-        method = arm["config"].get("method", {})
-        found.append(Arm(name, str(method.get("name", "unknown")), method.get("rank")))
+        method = arm["config"]["method"]
+        found.append(Arm(name, method["name"], method.get("rank")))
     return tuple(sorted(found, key=lambda a: (not a.is_full, a.rank or 0, a.name)))
 
 
@@ -92,18 +96,41 @@ def base_score(runs: pd.DataFrame, phase: str) -> float | None:
     return float(values.mean()) if len(values) else None
 
 
+def reported(sweep: Sweep, arm: str) -> pd.DataFrame:
+    """The report runs of an arm that count: those at the learning rate that the arm goes by."""
+    rows = scored(sweep.runs, arm, "report")
+    chosen = choice(sweep, arm)
+    keep = [chosen is not None and same_rate(x, chosen.learning_rate) for x in rows.learning_rate]
+    return rows[pd.Series(keep, index=rows.index, dtype=bool)]
+
+
 def choice(sweep: Sweep, arm: str) -> Choice | None:
-    """The learning rate an arm goes by: selected, or the best mean so far (ties: the lower)."""
-    selection = sweep.selections.get(arm)
-    if selection is not None:
-        return Choice(selection.learning_rate, selection.edge, final=True)
-    means = scored(sweep.runs, arm, "search").groupby("learning_rate")["score_final"].mean()
-    if means.empty:
+    """The learning rate an arm goes by: selected, or that of the best mean (ties: the lower)."""
+    selected = sweep.selections.get(arm)
+    rate = preferred_rate(sweep, arm) if selected is None else selected
+    if rate is None:
         return None
-    best = float(means.index[int(means.to_numpy().argmax())])
     grid = sorted(sweep.plan["arms"][arm]["learning_rates"])
-    edge = {grid[0]: "low", grid[-1]: "high"}.get(best) if len(grid) > 1 else None
-    return Choice(best, edge, final=False)
+    sides = {"low": grid[0], "high": grid[-1]}
+    ends = [side for side, end in sides.items() if same_rate(rate, end)]
+    edge = ends[0] if len(ends) == 1 else None  # both ends: a grid of one rate
+    final = selected is not None
+    return Choice(rate, edge, final=final, so_far=not final and not sweep.complete)
+
+
+def preferred_rate(sweep: Sweep, arm: str) -> float | None:
+    """The grid rate of best mean search score now, by the sweep's own rule (ties: the lower)."""
+    scores: dict[float, list[float]] = {}
+    rows = scored(sweep.runs, arm, "search")
+    for rate, score in zip(rows["learning_rate"], rows["score_final"], strict=True):
+        scores.setdefault(float(rate), []).append(float(score))
+    # fmean sums exactly, so that equal means tie here as they do in the sweep.
+    return min(scores, key=lambda rate: (-statistics.fmean(scores[rate]), rate), default=None)
+
+
+def same_rate(a: float, b: float) -> bool:
+    """Whether two learning rates are one: identities keep six significant digits."""
+    return math.isclose(a, b, rel_tol=1e-6)
 
 
 def count_text(counts: Iterable[int], noun: str) -> str:

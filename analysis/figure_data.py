@@ -10,11 +10,9 @@ import pandas as pd
 
 from analysis.arms import Arm, Choice, arms, base_score, choice, scored, subject
 from analysis.claims.learning_rate import HIGH, LOW
-from analysis.curve import LrCurve, learning_rate_curves
 from analysis.load import Sweep
-from analysis.optimum import Optimum, noise_floor, optimum, shared_fraction
-from analysis.plateau import FRACTION
-from analysis.stats import Estimate, PooledSd, mean_interval
+from analysis.optimum import Optimum
+from analysis.stats import Estimate, mean_interval
 
 EVALUATION = "eval/accuracy"
 """Metric of the learning curves: held-out accuracy, sampled at training temperature."""
@@ -44,18 +42,6 @@ class RateCurve:
     choice: Choice | None
     plateau: Optimum | None
     """None while the arm's search has holes."""
-
-
-@dataclass(frozen=True)
-class SearchSummary:
-    """What the search seeds say about learning rates, for the arms whose search is complete."""
-
-    curves: dict[str, LrCurve]
-    optima: dict[str, Optimum]
-    fraction: float
-    """Share of the rise below the top at which a plateau ends."""
-    floor: PooledSd | None
-    """SD of a run, pooled over arms; None where too few cells carry one."""
 
 
 @dataclass(frozen=True)
@@ -132,23 +118,6 @@ class OptimumFigure:
     """Ten times LR* of the first FullFT arm."""
     window: tuple[float, float] | None
     """5 and 20 times it."""
-
-
-def search_summary(sweep: Sweep) -> SearchSummary:
-    """Curves and optima of the arms whose search has no hole, on one plateau threshold."""
-    curves = learning_rate_curves(sweep.runs[_searched(sweep)])
-    if not curves:
-        return SearchSummary({}, {}, FRACTION, None)
-    fraction = shared_fraction(curves.values())
-    optima = {name: optimum(curve, fraction) for name, curve in curves.items()}
-    return SearchSummary(curves, optima, fraction, noise_floor(curves.values(), fraction))
-
-
-def _searched(sweep: Sweep) -> pd.Series[bool]:
-    """Rows of arms whose every planned search run has a record: the others have holes."""
-    search = sweep.planned[sweep.planned["phase"] == "search"]
-    waiting = set(search["arm"][~search["run_id"].isin(sweep.runs["run_id"])])
-    return ~sweep.runs["arm"].isin(waiting)
 
 
 def rate_figure(sweep: Sweep, optima: dict[str, Optimum]) -> RateFigure:

@@ -5,28 +5,16 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_origin, get_type_hints
 
+from analysis.curve import SCORED_STATUSES
 from study.records.record import RESULT_STATUSES, SCHEMA_VERSION, Record
 
-PLAN_SCHEMA_VERSION = 1
 PLANNED_COLUMNS = ("run_id", "arm", "phase", "learning_rate", "seed")
-REQUIRED_FIELDS = frozenset(
-    f.name for f in fields(Record) if f.default is MISSING and f.default_factory is MISSING
-)
-SCORE_FIELDS = ("score_final", "score_best", "score_base", "score_greedy")
+RECORD_TYPES = get_type_hints(Record)
+TYPES_IN_WORDS = {float: "a number", int: "an integer", str: "text", list: "a list of texts"}
 ABSENT = "is not there"
-
-
-@dataclass(frozen=True)
-class Selection:
-    """The learning rate that an arm's search seeds chose."""
-
-    learning_rate: float
-    edge: str | None
-    """``low`` or ``high`` when the best point is the grid's first or last."""
 
 
 def read_json(path: Path) -> tuple[dict[str, Any] | None, str]:
@@ -62,64 +50,6 @@ def json_lines(path: Path) -> tuple[list[dict[str, Any]], int]:
     return values, broken
 
 
-def read_plan(path: Path) -> dict[str, Any]:
-    """The plan of the experiment directory ``path``.
-
-    Raises:
-        ValueError: if the directory is missing, empty, or without a plan that ``study`` wrote.
-    """
-    if not path.is_dir():
-        raise ValueError(f"no such experiment directory: {path}")
-    if not any(path.iterdir()):
-        raise ValueError(f"the experiment directory is empty: {path}")
-    file = path / "plan.json"
-    plan, problem = read_json(file)
-    if problem == ABSENT:
-        raise ValueError(f"not an experiment directory: no plan.json in {path}")
-    if plan is None:
-        raise ValueError(f"{file} {problem}")
-    _check_plan(file, plan)
-    return plan
-
-
-def _check_plan(file: Path, plan: Mapping[str, Any]) -> None:
-    foreign = f"{file} is not a plan written by study"
-    if not {"schema_version", "experiment", "arms", "runs"} <= set(plan):
-        raise ValueError(f"{foreign}: it needs schema_version, experiment, arms and runs")
-    if plan["schema_version"] != PLAN_SCHEMA_VERSION:
-        raise ValueError(
-            f"{file} has schema_version {plan['schema_version']!r}; this version of analysis "
-            f"reads {PLAN_SCHEMA_VERSION}"
-        )
-    experiment, arms, runs = plan["experiment"], plan["arms"], plan["runs"]
-    if not isinstance(experiment, dict) or not {"name", "kind", "seeds"} <= set(experiment):
-        raise ValueError(f"{foreign}: its experiment needs name, kind and seeds")
-    if not isinstance(arms, dict) or not all(_is_arm(arm) for arm in arms.values()):
-        raise ValueError(f"{foreign}: each of its arms needs a config and learning_rates")
-    if not isinstance(runs, list) or not all(_is_planned(run, arms) for run in runs):
-        raise ValueError(f"{foreign}: each of its runs needs {', '.join(PLANNED_COLUMNS)}")
-    ids = [run["run_id"] for run in runs]
-    if len(set(ids)) != len(ids):
-        twice = next(i for i in ids if ids.count(i) > 1)
-        raise ValueError(f"{file} names run {twice!r} twice")
-
-
-def _is_arm(arm: object) -> bool:
-    return (
-        isinstance(arm, dict)
-        and isinstance(arm.get("config"), dict)
-        and isinstance(arm.get("learning_rates"), list)
-    )
-
-
-def _is_planned(run: object, arms: Mapping[str, Any]) -> bool:
-    if not isinstance(run, dict) or not set(PLANNED_COLUMNS) <= set(run):
-        return False
-    names = all(isinstance(run[key], str) for key in ("run_id", "arm", "phase"))
-    numbers = isinstance(run["learning_rate"], int | float) and isinstance(run["seed"], int)
-    return names and numbers and run["arm"] in arms
-
-
 def read_record(path: Path, run: Mapping[str, Any]) -> tuple[dict[str, Any] | None, str]:
     """The record of a planned run, or None and why it is no result (empty: it is not there)."""
     record, problem = read_json(path / run["arm"] / run["run_id"] / "record.json")
@@ -135,18 +65,50 @@ def _record_problem(record: Mapping[str, Any], run: Mapping[str, Any]) -> str:
     version = record.get("schema_version")
     if version != SCHEMA_VERSION:
         return f"has unknown schema_version {version!r}, this version reads {SCHEMA_VERSION}"
-    absent = sorted(REQUIRED_FIELDS - set(record))
+    absent = sorted(set(RECORD_TYPES) - set(record))
     if absent:
         return f"lacks {', '.join(absent)}"
-    if record["status"] not in RESULT_STATUSES:
-        return f"has unknown status {record['status']!r}"
-    for name in SCORE_FIELDS:
-        if record[name] is not None and not isinstance(record[name], int | float):
-            return f"has {name}={record[name]!r}, not a number"
+    for name, kind in RECORD_TYPES.items():
+        if not _fits(record[name], kind):
+            return f"has {name}={record[name]!r}, not {_in_words(kind)}"
+    status = record["status"]
+    if status not in RESULT_STATUSES:
+        return f"has unknown status {status!r}"
+    if status in SCORED_STATUSES and record["score_final"] is None:
+        return f"has status {status!r} and no score_final"
     for key in PLANNED_COLUMNS:
         if not _same(record[key], run[key]):
             return f"says {key}={record[key]!r}, the plan {run[key]!r}"
     return ""
+
+
+def is_number(value: object) -> bool:
+    """Whether a JSON value is a finite number."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def is_integer(value: object) -> bool:
+    """Whether a JSON value is an integer."""
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _fits(value: object, kind: Any) -> bool:
+    """Whether a JSON value is of the type that the record declares."""
+    if kind is float:
+        return is_number(value)
+    if kind is int:
+        return is_integer(value)
+    origin = get_origin(kind) or kind
+    if origin is list:
+        return isinstance(value, list) and all(isinstance(item, str) for item in value)
+    if isinstance(origin, type) and origin in (str, dict, type(None)):
+        return isinstance(value, origin)
+    return any(_fits(value, option) for option in get_args(kind))
+
+
+def _in_words(kind: Any) -> str:
+    named = next((option for option in get_args(kind) if option in TYPES_IN_WORDS), kind)
+    return TYPES_IN_WORDS.get(get_origin(named) or named, "an object")
 
 
 def _same(a: object, b: object) -> bool:
@@ -155,7 +117,7 @@ def _same(a: object, b: object) -> bool:
     return a == b
 
 
-def read_selection(path: Path, arm: str) -> Selection | None:
+def read_selection(path: Path, arm: str) -> float | None:
     """The learning rate an arm chose; None while its search is not over.
 
     Raises:
@@ -168,6 +130,6 @@ def read_selection(path: Path, arm: str) -> Selection | None:
     if value is None:
         raise ValueError(f"{file} {problem}")
     rate = value.get("learning_rate")
-    if not isinstance(rate, int | float):
+    if rate is None or not is_number(rate):
         raise ValueError(f"{file} names no learning_rate, got {rate!r}")
-    return Selection(float(rate), value.get("edge"))
+    return float(rate)

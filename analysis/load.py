@@ -14,21 +14,14 @@ from typing import Any, cast
 
 import pandas as pd
 
-from analysis.files import (
-    PLANNED_COLUMNS,
-    SCORE_FIELDS,
-    Selection,
-    json_lines,
-    read_json,
-    read_plan,
-    read_record,
-    read_selection,
-)
+from analysis.files import PLANNED_COLUMNS, json_lines, read_json, read_record, read_selection
+from analysis.plan_file import read_plan
 from study.records.record import Record
 
 METRIC_COLUMNS = ("run_id", "step", "metric", "value")
 EXCLUDED_COLUMNS = ("run_id", "arm", "kind", "reason")
 ATTEMPT_COLUMNS = ("run_id", "arm", "attempt", "status", "reason", "spent", "time")
+SCORE_FIELDS = ("score_final", "score_best", "score_base", "score_greedy")
 NULLABLE_NUMBERS = (*SCORE_FIELDS, "lora_rank", "lora_alpha")
 RECORD_COLUMNS = tuple(f.name for f in fields(Record))
 
@@ -52,8 +45,8 @@ class Sweep:
     attempts: pd.DataFrame = field(default_factory=lambda: _frame([], ATTEMPT_COLUMNS))
     """``run_id, arm, attempt, status, reason, spent, time``: failed attempts of planned runs; those
     that are ``spent`` count against the retries."""
-    selections: dict[str, Selection] = field(default_factory=dict)
-    """Selected learning rate by arm, where the search phase of the arm is over."""
+    selections: dict[str, float] = field(default_factory=dict)
+    """Selected learning rate by arm, as written once when the arm's search was over."""
 
     @property
     def experiment(self) -> dict[str, Any]:
@@ -77,12 +70,21 @@ class Sweep:
 
     @property
     def expected(self) -> int:
-        """Runs at the end: the planned ones, and report runs that a selection has yet to add."""
+        """Runs at the end: the planned ones, and report runs that have yet to join the plan."""
         waiting = 0
         if self.is_experiment:
-            reported = set(self.planned["arm"][self.planned["phase"] == "report"])
-            waiting = len(set(self.plan["arms"]) - reported)
-        return len(self.planned) + waiting * len(self.experiment["seeds"]["report"])
+            report = self.planned[self.planned["phase"] == "report"]
+            for arm in self.plan["arms"]:
+                seeds = set(self.experiment["seeds"]["report"])
+                if not self._never_reports(arm):
+                    waiting += len(seeds - set(report["seed"][report["arm"] == arm]))
+        return len(self.planned) + waiting
+
+    def _never_reports(self, arm: str) -> bool:
+        """Whether the arm's search is over without a score: there is no rate to report at."""
+        search = self.planned[(self.planned["arm"] == arm) & (self.planned["phase"] == "search")]
+        found = self.runs[self.runs["run_id"].isin(search["run_id"])]
+        return len(search) == len(found) > 0 and bool(found["score_final"].isna().all())
 
     @property
     def complete(self) -> bool:
@@ -127,7 +129,9 @@ def load(path: Path) -> Sweep:
         planned=planned.assign(status=pd.Series(statuses, dtype="object")),
         excluded=_frame(excluded, EXCLUDED_COLUMNS),
         attempts=_frame(attempts, ATTEMPT_COLUMNS),
-        selections={arm: s for arm in plan["arms"] if (s := read_selection(path, arm))},
+        selections={
+            arm: rate for arm in plan["arms"] if (rate := read_selection(path, arm)) is not None
+        },
     )
 
 

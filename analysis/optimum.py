@@ -17,21 +17,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from analysis.curve import FloatArray, LrCurve, learning_rate_curves
-from analysis.plateau import Plateau, find_plateau, noise_floor, shared_fraction
+from analysis.curve import FloatArray, LrCurve
+from analysis.plateau import Plateau, find_plateau
 from analysis.stats import Contrast, Estimate, variance_of_mean, welch_difference
-
-__all__ = [
-    "LrCurve",
-    "LrRatio",
-    "Optimum",
-    "learning_rate_curves",
-    "log_ratio",
-    "lr_ratio",
-    "noise_floor",
-    "optimum",
-    "shared_fraction",
-]
 
 UNSTATED = frozenset({"few_seeds", "few_points", "flat"})
 """With one of these flags no interval is stated."""
@@ -98,7 +86,7 @@ def optimum(curve: LrCurve, fraction: float) -> Optimum:
 
     Args:
         curve: The arm.
-        fraction: From :func:`shared_fraction` over every arm of the comparison.
+        fraction: From :func:`~analysis.plateau.shared_fraction` over every arm of the comparison.
 
     Returns:
         The optimum, flagged; an estimate that may not be stated has no interval.
@@ -170,7 +158,7 @@ def lr_ratio(arm: LrCurve, baseline: LrCurve, fraction: float) -> LrRatio:
     Args:
         arm: The arm in the numerator.
         baseline: The arm in the denominator, full fine-tuning as a rule.
-        fraction: From :func:`shared_fraction` over every arm of the comparison.
+        fraction: From :func:`~analysis.plateau.shared_fraction` over every arm of the comparison.
 
     Returns:
         Ratios in linear units. An arm with an edge gives no ratio of centres, no width, and only

@@ -19,6 +19,8 @@ CONFIDENCE = 0.9
 MIN_SEEDS = 3
 """Fewer seeds give points, never an interval."""
 MAX_SEEDS = 100
+NO_SPREAD = 1e-12
+"""Standard errors up to this are rounding: equal values say nothing about how far they scatter."""
 MIN_POOLED_CELLS = 6
 MAX_SD_RATIO = 2.0
 
@@ -57,6 +59,11 @@ class Contrast:
     grid_term: float = 0.0
     """SD of what more seeds cannot resolve: the place of an edge between two grid points."""
 
+    @property
+    def has_spread(self) -> bool:
+        """Whether there is anything to make an interval of; False for a single seed."""
+        return self.standard_error > NO_SPREAD or self.grid_term > 0
+
     def half_width(self, confidence: float = CONFIDENCE, n: int | None = None) -> float:
         """Half the interval's width; with ``n``, what it would be with that many seeds."""
         n = self.n if n is None else n
@@ -65,8 +72,8 @@ class Contrast:
         return math.hypot(seeds, float(ndtri(0.5 + confidence / 2)) * self.grid_term)
 
     def estimate(self, confidence: float = CONFIDENCE) -> Estimate:
-        """The interval; none with fewer than three seeds."""
-        if self.n < MIN_SEEDS:
+        """The interval; none with fewer than three seeds, none where all values are equal."""
+        if self.n < MIN_SEEDS or not self.has_spread:
             return Estimate(self.point, None, None, self.n, confidence)
         half = self.half_width(confidence)
         return Estimate(self.point, self.point - half, self.point + half, self.n, confidence)
@@ -108,7 +115,7 @@ def mean_interval(values: ArrayLike, confidence: float = CONFIDENCE) -> Estimate
         confidence: Level of the interval.
 
     Returns:
-        The mean; without an interval below three seeds.
+        The mean; without an interval below three seeds or where every value is the same.
 
     Raises:
         ValueError: if there is no value or one is not finite.

@@ -19,20 +19,23 @@ import hydra
 from omegaconf import DictConfig
 
 from study.cli import reporting_user_errors
-from study.compose import CONF_DIR, CONFIG_NAME, register_schemas, to_dataclasses
+from study.compose import (
+    CONF_DIR,
+    CONFIG_NAME,
+    check_experiment_keys,
+    register_schemas,
+    to_dataclasses,
+)
 from study.sweep.driver import run_single, serve
 
 
 def work(config: DictConfig) -> None:
     """Train one run, or serve as a worker of a sweep (called by Hydra)."""
+    if config.worker_of is not None:
+        serve(Path(config.worker_of), to_dataclasses(config).sweep())
+        return
     with reporting_user_errors():
         study_config = to_dataclasses(config)
-        if study_config.worker_of is not None:
-            try:
-                serve(Path(study_config.worker_of), study_config.sweep())
-            except KeyboardInterrupt:
-                raise SystemExit(130) from None  # the parent says what there is to say
-            return
         if study_config.experiment is not None:
             raise ValueError(
                 f"an experiment is a sweep: python -m study -m {' '.join(sys.argv[1:])}"
@@ -50,6 +53,7 @@ def main() -> None:
     warnings.formatwarning = lambda message, *_: f"warning: {message}\n"
     register_schemas()
     with reporting_user_errors():
+        check_experiment_keys(sys.argv[1:])
         os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra's own report is several lines; ours is one
         run()
 

@@ -63,6 +63,7 @@ def compose(overrides: Sequence[str]) -> c.StudyConfig:
     Raises:
         ValueError: one sentence for an unknown key or option, a wrong type or a broken law.
     """
+    check_experiment_keys(overrides)
     with user_errors():
         if GlobalHydra.instance().is_initialized():
             config = hydra.compose(CONFIG_NAME, overrides=list(overrides))
@@ -71,6 +72,18 @@ def compose(overrides: Sequence[str]) -> c.StudyConfig:
             with hydra.initialize_config_dir(str(CONF_DIR), version_base="1.3"):
                 config = hydra.compose(CONFIG_NAME, overrides=list(overrides))
     return to_dataclasses(config)
+
+
+def check_experiment_keys(overrides: Sequence[str]) -> None:
+    """Refuse ``experiment.KEY=`` where no experiment was chosen; Hydra fails an assertion there.
+
+    Raises:
+        ValueError: naming the override.
+    """
+    keys = [override.partition("=")[0].lstrip("+~") for override in overrides]
+    orphans = [key for key in keys if key.startswith("experiment.")]
+    if orphans and "experiment" not in keys:
+        raise ValueError(f"{orphans[0]} needs experiment=NAME")
 
 
 def split_sweeps(overrides: Sequence[str]) -> tuple[list[str], dict[str, list[str]]]:

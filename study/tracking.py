@@ -50,7 +50,7 @@ def _mirror_run(store: ExperimentStore, plan: Plan, record: Record, mode: str, p
     run_dir = store.run_dir(record.arm, record.run_id)
     run: Any = wandb.init(
         project=project,
-        id=record.run_id,
+        id=f"{plan.experiment.name}-{record.run_id}",
         name=f"{record.arm} lr={record.learning_rate:g} seed={record.seed} {record.phase}",
         group=plan.experiment.name,
         job_type=record.arm,

@@ -3,7 +3,8 @@
 Score of a run: 0.2 + 0.5 exp(-(log10(lr) - log10(best))^2 / 0.3) with best = 2e-4 (full) or
 2e-3 (LoRA), minus seed / 1e4 so that seeds differ; learning rates of 0.05 and more diverge.
 Faults by seed: 13 raises, 14 leaves without a result, 15 hangs, 16 raises MemoryError.
-ENGINE_DOUBLE_STEP_S makes each of the steps last so long.
+ENGINE_DOUBLE_STEP_S makes each of the steps last so long; ENGINE_DOUBLE_LOG names a file to which
+each finished training appends its run id, so that a run trained twice shows.
 """
 
 from __future__ import annotations
@@ -53,6 +54,9 @@ def _train(spec: RunSpec, sink: Sink) -> Outcome:
             mean_reward=score,
         ),
     )
+    if log := os.environ.get("ENGINE_DOUBLE_LOG"):
+        with open(log, "a") as file:
+            file.write(spec.run_id + "\n")
     diverged = config.objective.learning_rate >= 0.05
     return Outcome(
         run_id=spec.run_id,

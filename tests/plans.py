@@ -39,13 +39,10 @@ def description(**changes: Any) -> Description:
         shapes[f"model.layers.{block}.mlp.down_proj"] = (8, 16)
     facts: dict[str, Any] = {
         "model_revision": "abc",
-        "architecture": "Double",
         "hidden_size": 8,
         "vocab_size": 10,
-        "num_layers": 2,
         "linear_modules": shapes,
         "total_params": 1360,
-        "tied_embeddings": True,
         "max_prompt_tokens": 9,
         "unknown_characters": "",
         "data_revision": "def",

@@ -5,15 +5,17 @@ from __future__ import annotations
 from analysis.claims import learning_rate, parity
 from analysis.claims.verdict import Verdict
 from analysis.load import Sweep
+from analysis.search import SearchSummary, search_summary
 
 __all__ = ["Verdict", "check_claims"]
 
 
-def check_claims(sweep: Sweep) -> list[Verdict]:
+def check_claims(sweep: Sweep, search: SearchSummary | None = None) -> list[Verdict]:
     """Every verdict the sweep is due: C1 and C2 (scores), then C3 (learning rates).
 
     Args:
         sweep: A loaded experiment; unfinished ones get their verdicts too, all undecided.
+        search: Of the same sweep, where the caller has it already.
 
     Returns:
         Verdicts in the order of their claims; none for an ad-hoc sweep or a single run, which
@@ -21,4 +23,5 @@ def check_claims(sweep: Sweep) -> list[Verdict]:
     """
     if not sweep.is_experiment:
         return []
-    return [*parity.check(sweep), *learning_rate.check(sweep)]
+    search = search or search_summary(sweep)
+    return [*parity.check(sweep, search), *learning_rate.check(sweep, search)]

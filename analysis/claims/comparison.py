@@ -2,7 +2,7 @@
 
 Whatever would make the comparison one of something other than the method (precision, a broken
 set-up, missing runs) is an :class:`~analysis.claims.verdict.Obstacle`, and leaves the claim
-undecided.
+undecided. A comparison with holes is always refused; there is no option that allows it.
 """
 
 from __future__ import annotations
@@ -13,9 +13,8 @@ from typing import Any
 
 from analysis.arms import Arm, arms, model_name, task_name
 from analysis.claims.verdict import Obstacle
-from analysis.curve import LrCurve, learning_rate_curves
 from analysis.load import Sweep
-from analysis.plateau import shared_fraction
+from study.plan.arms import is_factor
 
 METHOD_KEYS = ("method", "seed", "save", "engine")
 """Parts of a run's config in which a LoRA arm and its baseline may differ."""
@@ -38,20 +37,6 @@ class Comparison:
     def baseline(self) -> str:
         """The baseline in words."""
         return "FullFT" if self.full is None else self.full.description
-
-
-@dataclass(frozen=True)
-class SearchPhase:
-    """Learning-rate curves of all arms, with the plateau fraction they share."""
-
-    curves: dict[str, LrCurve]
-    fraction: float
-
-
-def search_phase(sweep: Sweep) -> SearchPhase:
-    """Gather what every claim needs of the search phase."""
-    curves = learning_rate_curves(sweep.runs)
-    return SearchPhase(curves, shared_fraction(curves.values()))
 
 
 def setting(sweep: Sweep) -> str:
@@ -82,8 +67,10 @@ def whole_sweep_obstacle(sweep: Sweep, *, methods_only: bool = False) -> Obstacl
         return None
     given_up = int((sweep.planned["status"] == "given up").sum())
     retry = f"; {given_up} of them failed for good: launch with retry=true" if given_up else ""
+    unread = int((sweep.excluded["kind"] == "unreadable record").sum())
+    broken = f"; {unread} of them left a record that cannot be read" if unread else ""
     n, m = len(sweep.runs), sweep.expected
-    return Obstacle("unfinished", f"Unfinished, {n} of {m} runs: finish the sweep{retry}.")
+    return Obstacle("unfinished", f"Unfinished, {n} of {m} runs: finish the sweep{retry}{broken}.")
 
 
 def _compare(sweep: Sweep, lora: Arm) -> Comparison:
@@ -96,10 +83,10 @@ def _compare(sweep: Sweep, lora: Arm) -> Comparison:
         )
         return Comparison(lora, None, obstacle)
     obstacle_found = (
-        whole_sweep_obstacle(sweep)
-        or _precision_differs(sweep, lora, full)
-        or _without_score(sweep, full)
+        _without_score(sweep, full)  # before "unfinished": it is final, more runs do not mend it
         or _without_score(sweep, lora)
+        or whole_sweep_obstacle(sweep)
+        or _precision_differs(sweep, lora, full)
     )
     return Comparison(lora, full, obstacle_found)
 
@@ -128,6 +115,8 @@ def _shared_settings(sweep: Sweep, arm: Arm, keep_precision: bool) -> str:
 
 
 def _precision_differs(sweep: Sweep, lora: Arm, full: Arm) -> Obstacle | None:
+    if is_factor("model.dtype", sweep.experiment.get("factors", [])):
+        return None  # the question of the experiment
     found = {arm.name: _precisions(sweep, arm) for arm in (lora, full)}
     if len(set().union(*found.values())) <= 1:
         return None

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.arms import choice, rate_text, scored
-from analysis.claims.comparison import Comparison, SearchPhase
+from analysis.arms import choice, preferred_rate, rate_text, reported, same_rate
+from analysis.claims.comparison import Comparison
 from analysis.claims.verdict import Obstacle
 from analysis.curve import oriented_scores
 from analysis.equivalence import beyond_margin_p, equivalence_p
 from analysis.load import Sweep
 from analysis.plateau import plateau_cells
+from analysis.search import SearchSummary
 from analysis.stats import (
     MIN_SEEDS,
+    NO_SPREAD,
     Contrast,
     cross_fitted_difference,
     cross_fitted_scores,
@@ -54,14 +57,15 @@ class ScoreDifference:
 Finding = ScoreDifference | Obstacle
 
 
-def measure(sweep: Sweep, comparison: Comparison, search: SearchPhase) -> Finding:
+def measure(sweep: Sweep, comparison: Comparison, search: SearchSummary) -> Finding:
     """The difference LoRA - FullFT with its margin, or why there is none.
 
     Report seeds decide. Where the experiment has none, its search seeds do by cross-fitting:
     selecting and scoring on the same seeds would flatter the arm with the noisier runs.
     """
-    if comparison.obstacle is not None:
-        return comparison.obstacle
+    obstacle = score_obstacle(sweep, comparison)
+    if obstacle is not None:
+        return obstacle
     missing = [name for name in comparison.names if name not in search.curves]
     if missing:
         reason = f"The search phase of {' and '.join(missing)} lacks scores: complete it."
@@ -69,9 +73,41 @@ def measure(sweep: Sweep, comparison: Comparison, search: SearchPhase) -> Findin
     edge = _edge(sweep, comparison)
     if edge is not None:
         return edge
-    if sweep.experiment["seeds"]["report"]:
-        return _from_report_seeds(sweep, comparison, search)
-    return _from_search_seeds(sweep, comparison, search)
+    report = sweep.experiment["seeds"]["report"]
+    measured = _from_report_seeds if report else _from_search_seeds
+    found = measured(sweep, comparison, search)
+    contrast = found.contrast if isinstance(found, ScoreDifference) else None
+    if contrast is not None and contrast.n > 1 and not contrast.has_spread:
+        return Obstacle(
+            "no_spread",
+            "Every seed gave the same difference, so its spread is unknown: check that the runs "
+            "differ, or evaluate on more prompts.",
+        )
+    return found
+
+
+def score_obstacle(sweep: Sweep, comparison: Comparison) -> Obstacle | None:
+    """Why the scores of the two arms cannot be set side by side, if so."""
+    if comparison.obstacle is not None:
+        return comparison.obstacle
+    stale = (_stale_selection(sweep, name) for name in comparison.names)
+    return next(filter(None, stale), None)
+
+
+def _stale_selection(sweep: Sweep, arm: str) -> Obstacle | None:
+    """A selection is written once; seeds or rates that join the search later may overrule it."""
+    planned = sweep.planned
+    rows = planned[(planned["arm"] == arm) & (planned["phase"] == "report")]
+    rates = {float(rate) for rate in rows["learning_rate"]}
+    selected, best = sweep.selections.get(arm), preferred_rate(sweep, arm)
+    used = sorted(rates if selected is None else {*rates, selected})
+    if best is None or all(same_rate(rate, best) for rate in used):
+        return None
+    return Obstacle(
+        "stale_selection",
+        f"The report runs of {arm} were made at {' and '.join(map(rate_text, used))}, the search "
+        f"now prefers {rate_text(best)}: start the grown experiment under a new name=...",
+    )
 
 
 def _edge(sweep: Sweep, comparison: Comparison) -> Obstacle | None:
@@ -95,46 +131,53 @@ def _edge(sweep: Sweep, comparison: Comparison) -> Obstacle | None:
     return None
 
 
-def _from_report_seeds(sweep: Sweep, comparison: Comparison, search: SearchPhase) -> Finding:
-    scores = [_report_scores(sweep, name) for name in comparison.names]
-    seeds = sorted(set(scores[0]) & set(scores[1]))
-    if not seeds:
-        return Obstacle(
-            "incomplete", "The arms have no report seed in common: run the report phase."
-        )
-    lora, full = (np.array([by_seed[seed] for seed in seeds]) for by_seed in scores)
-    margin = _margin(sweep, full, search.curves[comparison.names[1]].base)
+@dataclass(frozen=True)
+class _Report:
+    """Report phase of one arm, higher is better."""
+
+    scores: NDArray[np.float64]
+    """``[seeds]``, in the order of the declared seeds."""
+    base: float
+    """The untrained model on the same prompts: the search has other prompts."""
+
+
+def _from_report_seeds(sweep: Sweep, comparison: Comparison, search: SearchSummary) -> Finding:
+    lora, full = (_report(sweep, name) for name in comparison.names)
+    if isinstance(lora, Obstacle) or isinstance(full, Obstacle):
+        return lora if isinstance(lora, Obstacle) else full
+    margin = _margin(sweep, full.scores, full.base)
     if isinstance(margin, Obstacle):
         return margin
-    if len(seeds) > 1 and np.ptp(lora) == 0 and np.ptp(full) == 0:
-        return Obstacle(
-            "no_spread",
-            "Every report seed gave the same score, so the spread is unknown: check that the runs "
-            "differ, or evaluate on more prompts.",
-        )
-    pooled = _pooled(comparison, search, lora, full)
-    contrast = pooled or paired_difference(lora, full)
+    pooled = _pooled(comparison, search, (lora, full))
+    contrast = pooled or paired_difference(lora.scores, full.scores)
     source = "run SD pooled over the plateau" if pooled else "paired t"
     flags = ("pooled_sd",) if pooled else ()
     return ScoreDifference(
-        comparison, contrast, margin, f"{len(seeds)} report seeds, {source}", flags
+        comparison, contrast, margin, f"{contrast.n} report seeds, {source}", flags
     )
 
 
-def _report_scores(sweep: Sweep, arm: str) -> dict[int, float]:
-    """Score by report seed; rows of one seed are averaged as one."""
-    rows = scored(sweep.runs, arm, "report")
-    by_seed = (
-        rows.assign(score=oriented_scores(rows, "score_final")).groupby("seed")["score"].mean()
-    )
-    return {int(str(seed)): float(score) for seed, score in by_seed.items()}
+def _report(sweep: Sweep, arm: str) -> _Report | Obstacle:
+    rows = reported(sweep, arm).sort_values("seed")
+    declared = sorted(sweep.experiment["seeds"]["report"])
+    if list(rows["seed"]) != declared:
+        return Obstacle(
+            "incomplete",
+            f"{arm} has scores for the report seeds {_listed(rows['seed'])}, declared are "
+            f"{_listed(declared)}: run exactly those.",
+        )
+    base = oriented_scores(rows, "score_base")
+    if np.isnan(base).all():
+        return Obstacle("incomplete", f"No report run of {arm} evaluated the untrained model.")
+    return _Report(oriented_scores(rows, "score_final"), float(np.nanmean(base)))
+
+
+def _listed(seeds: Iterable[int]) -> str:
+    return ", ".join(map(str, seeds)) or "none"
 
 
 def _pooled(
-    comparison: Comparison,
-    search: SearchPhase,
-    lora: NDArray[np.float64],
-    full: NDArray[np.float64],
+    comparison: Comparison, search: SearchSummary, reports: tuple[_Report, _Report]
 ) -> Contrast | None:
     """The difference with a pooled SE, where no report run collapsed and the SDs are alike.
 
@@ -143,18 +186,20 @@ def _pooled(
     paired t in a third; false support stays below 4 %.
     """
     cells = []
-    for name, report in zip(comparison.names, (lora, full), strict=True):
-        curve = search.curves[name]
-        if report.min() < (curve.base + float(np.median(report))) / 2:
+    for name, report in zip(comparison.names, reports, strict=True):
+        scores = report.scores
+        collapsed = scores.min() < (report.base + float(np.median(scores))) / 2
+        if collapsed or np.ptp(scores) <= NO_SPREAD:
             return None
-        cells.append([*plateau_cells(curve, search.fraction), report])
+        cells.append([*plateau_cells(search.curves[name], search.fraction), scores])
     if not may_pool(*(pooled_sd(own, min_cells=2) for own in cells)):
         return None
     floor = pooled_sd([*cells[0], *cells[1]])
+    lora, full = (report.scores for report in reports)
     return None if floor is None else pooled_difference(lora, full, floor)
 
 
-def _from_search_seeds(sweep: Sweep, comparison: Comparison, search: SearchPhase) -> Finding:
+def _from_search_seeds(sweep: Sweep, comparison: Comparison, search: SearchSummary) -> Finding:
     lora, full = (search.curves[name] for name in comparison.names)
     if lora.seeds != full.seeds:
         return Obstacle(

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from analysis.arms import rate_text
 from analysis.claims.comparison import (
     Comparison,
-    SearchPhase,
     comparisons,
-    search_phase,
     setting,
     whole_sweep_obstacle,
 )
@@ -22,27 +21,29 @@ from analysis.claims.verdict import (
     more_seeds,
     undecided,
 )
+from analysis.curve import LrCurve
 from analysis.load import Sweep
-from analysis.optimum import LrCurve, LrRatio, Optimum, log_ratio, lr_ratio, optimum
-from analysis.stats import CONFIDENCE, MIN_SEEDS
+from analysis.optimum import LrRatio, Optimum, log_ratio, lr_ratio, optimum
+from analysis.search import SearchSummary
+from analysis.stats import CONFIDENCE, MIN_SEEDS, Contrast
 
 CLAIM = "C3"
 LOW, HIGH = 5.0, 20.0
 """Ratios that count as "about ten"."""
 
 
-def check(sweep: Sweep) -> list[Verdict]:
+def check(sweep: Sweep, search: SearchSummary) -> list[Verdict]:
     """One verdict per LoRA arm: does the 90 % interval of the ratio lie inside [5, 20]?
 
     Search seeds only. An arm whose plateau is not bracketed by its grid gives no ratio.
 
     Args:
         sweep: An experiment with both methods; otherwise one undecided verdict says what lacks.
+        search: Of the same sweep.
     """
     obstacle = whole_sweep_obstacle(sweep, methods_only=True)
     if obstacle is not None:
         return [undecided(CLAIM, _statement("LoRA", "FullFT", sweep), (), obstacle)]
-    search = search_phase(sweep)
     return [_check_arm(sweep, comparison, search) for comparison in comparisons(sweep)]
 
 
@@ -53,7 +54,7 @@ def _statement(lora: str, full: str, sweep: Sweep) -> str:
     )
 
 
-def _check_arm(sweep: Sweep, comparison: Comparison, search: SearchPhase) -> Verdict:
+def _check_arm(sweep: Sweep, comparison: Comparison, search: SearchSummary) -> Verdict:
     statement = _statement(comparison.lora.description, comparison.baseline, sweep)
     obstacle = comparison.obstacle or _hole(comparison, search)
     if obstacle is not None:
@@ -62,7 +63,7 @@ def _check_arm(sweep: Sweep, comparison: Comparison, search: SearchPhase) -> Ver
     ratio = lr_ratio(lora, full, search.fraction)
     verdict, reason = judge(lora, full, ratio, search.fraction)
     flags = ratio.flags
-    note = _alpha_note(sweep, comparison, optimum(lora, search.fraction))
+    note = _alpha_note(sweep, comparison, search.optima[lora.arm])
     if note:
         flags = (*flags, "alpha_rules_differ")
     return Verdict(
@@ -79,7 +80,7 @@ def _check_arm(sweep: Sweep, comparison: Comparison, search: SearchPhase) -> Ver
     )
 
 
-def _hole(comparison: Comparison, search: SearchPhase) -> Obstacle | None:
+def _hole(comparison: Comparison, search: SearchSummary) -> Obstacle | None:
     missing = [name for name in comparison.names if name not in search.curves]
     if not missing:
         return None
@@ -110,13 +111,18 @@ def judge(lora: LrCurve, full: LrCurve, ratio: LrRatio, fraction: float) -> tupl
         return SUPPORTED, f"{number} lies inside [5, 20]{shape}."
     if low > HIGH or high < LOW:
         return REFUTED, f"{number} lies wholly outside [5, 20]{shape}."
-    contrast = log_ratio(lora, full, fraction)
+    advice = _advice(log_ratio(lora, full, fraction))
+    return UNDECIDED, f"{number} crosses a bound of [5, 20]: {advice}{shape}."
+
+
+def _advice(contrast: Contrast) -> str:
+    """What would decide: seeds, or a grid so fine that its term vanishes, or nothing feasible."""
     distance = min(abs(contrast.point - math.log10(bound)) for bound in (LOW, HIGH))
     seeds = contrast.seeds_for(distance)
-    advice = more_seeds(seeds, contrast.n, "search")
-    if seeds is None:
-        advice = "a finer grid at the ends of the plateaus is needed before more seeds can help"
-    return UNDECIDED, f"{number} crosses a bound of [5, 20]: {advice}{shape}."
+    resolved = replace(contrast, grid_term=0.0)
+    if seeds is None and resolved.seeds_for(distance) is not None:
+        return "a finer grid at the ends of the plateaus is needed before more seeds can help"
+    return more_seeds(seeds, contrast.n, "search")
 
 
 def _shape_note(ratio: LrRatio) -> str:

@@ -1,4 +1,4 @@
-"""C1 and C2: LoRA reaches the score of full fine-tuning, at its highest rank and at every rank.
+"""C1 and C2: LoRA scores the same as full fine-tuning, at its highest rank and at every rank.
 
 Equality is claimed only by two one-sided tests against a margin: supported if the 90 % interval
 of the difference lies inside it, refuted if wholly outside, undecided otherwise.
@@ -9,7 +9,6 @@ from __future__ import annotations
 from analysis.claims.comparison import (
     Comparison,
     comparisons,
-    search_phase,
     setting,
     whole_sweep_obstacle,
 )
@@ -20,11 +19,13 @@ from analysis.claims.verdict import (
     UNDECIDED,
     Obstacle,
     Verdict,
+    direction,
     more_seeds,
     undecided,
 )
 from analysis.equivalence import holm
 from analysis.load import Sweep
+from analysis.search import SearchSummary
 from analysis.stats import CONFIDENCE, MIN_SEEDS
 
 HIGH_RANK, EVERY_RANK = "C1", "C2"
@@ -32,7 +33,7 @@ LEVEL = (1 - CONFIDENCE) / 2
 """Level of each one-sided test."""
 
 
-def check(sweep: Sweep) -> list[Verdict]:
+def check(sweep: Sweep, search: SearchSummary) -> list[Verdict]:
     """C1 for the highest rank, C2 for each LoRA arm (Holm over arms), C2 for all of them.
 
     Report seeds decide; where an experiment has none, its search seeds do by cross-fitting.
@@ -40,14 +41,14 @@ def check(sweep: Sweep) -> list[Verdict]:
     Args:
         sweep: An experiment with both methods; otherwise one undecided verdict per claim says
             what lacks.
+        search: Of the same sweep.
     """
     obstacle = whole_sweep_obstacle(sweep, methods_only=True)
     if obstacle is not None:
         return [
-            undecided(HIGH_RANK, _statement("LoRA at high rank", "FullFT", sweep), (), obstacle),
+            undecided(HIGH_RANK, _statement("LoRA at the highest rank", "FullFT", sweep), (), obstacle),
             undecided(EVERY_RANK, _statement("LoRA at every rank", "FullFT", sweep), (), obstacle),
         ]
-    search = search_phase(sweep)
     found = [(c, measure(sweep, c, search)) for c in comparisons(sweep)]
     top = max(c.lora.rank or 0 for c, _ in found)
     high = [_judge(sweep, HIGH_RANK, c, p) for c, p in found if (c.lora.rank or 0) == top]
@@ -56,13 +57,14 @@ def check(sweep: Sweep) -> list[Verdict]:
 
 
 def _statement(lora: str, full: str, sweep: Sweep) -> str:
-    return f"{lora} reaches the score of {full}: {setting(sweep)}."
+    return f"{lora} scores the same as {full}, within the margin: {setting(sweep)}."
 
 
 def _judge(sweep: Sweep, claim: str, comparison: Comparison, found: Finding) -> Verdict:
     """A verdict without correction for the number of ranks."""
     if isinstance(found, Obstacle):
-        return undecided(claim, _pair_statement(sweep, comparison), comparison.names, found)
+        statement = _pair_statement(sweep, claim, comparison)
+        return undecided(claim, statement, comparison.names, found)
     return _verdict(sweep, claim, found, found.inside_p, found.outside_p, ranks=1)
 
 
@@ -79,8 +81,11 @@ def _judge_each(sweep: Sweep, found: list[tuple[Comparison, Finding]]) -> list[V
     ]
 
 
-def _pair_statement(sweep: Sweep, comparison: Comparison) -> str:
-    return _statement(comparison.lora.description, comparison.baseline, sweep)
+def _pair_statement(sweep: Sweep, claim: str, comparison: Comparison) -> str:
+    lora = comparison.lora.description
+    if claim == HIGH_RANK and comparison.lora.rank is not None:
+        lora += f", the highest rank of this sweep (r = {comparison.lora.rank}),"
+    return _statement(lora, comparison.baseline, sweep)
 
 
 def _verdict(
@@ -93,7 +98,7 @@ def _verdict(
         verdict, reason = _decide(found, inside_p, outside_p, ranks)
     return Verdict(
         claim_id=claim,
-        statement=_pair_statement(sweep, found.comparison),
+        statement=_pair_statement(sweep, claim, found.comparison),
         arms=found.comparison.names,
         estimate=estimate.point,
         interval=estimate.interval,
@@ -126,15 +131,25 @@ def _decide(
     if inside_p < LEVEL:
         return SUPPORTED, f"{number} lies inside {band}{holds}."
     if outside_p < LEVEL:
-        return REFUTED, f"{number} lies wholly outside {band}{holds}."
-    if min(found.inside_p, found.outside_p) < LEVEL:
-        p = min(inside_p, outside_p)
-        advice = f"decides against {band} alone, but not{holds} (p = {p:.2f}): more report seeds"
-        return UNDECIDED, f"{number} {advice}."
-    distance = abs(abs(found.contrast.point) - found.margin)
+        side = direction(found.contrast.point)
+        return REFUTED, f"{number} lies wholly outside {band}{holds}: LoRA scores {side} FullFT."
+    return UNDECIDED, f"{number} {_undecided_advice(found, min(inside_p, outside_p), band, ranks)}."
+
+
+def _undecided_advice(found: ScoreDifference, p: float, band: str, ranks: int) -> str:
+    """What keeps a difference undecided; seeds are counted only where one test is made."""
     phase = "search" if "cross_fitted" in found.flags else "report"
+    if min(found.inside_p, found.outside_p) < LEVEL:
+        word = "support" if found.inside_p < LEVEL else "refute"
+        return (
+            f"would {word} the claim against {band} uncorrected, but does not after Holm's "
+            f"correction over {ranks} arms (p = {p:.2f}): more {phase} seeds are needed"
+        )
+    if ranks > 1:
+        return f"crosses a bound of {band}: more {phase} seeds are needed"
+    distance = abs(abs(found.contrast.point) - found.margin)
     advice = more_seeds(found.contrast.seeds_for(distance), found.contrast.n, phase)
-    return UNDECIDED, f"{number} crosses a bound of {band}: {advice}."
+    return f"crosses a bound of {band}: {advice}"
 
 
 def _judge_all(
@@ -145,12 +160,13 @@ def _judge_all(
         return []
     single = [_judge(sweep, EVERY_RANK, comparison, p) for comparison, p in found]
     reasons = {p.reason for _, p in found if isinstance(p, Obstacle)}
-    refuted = [v.arms[0] for v in each if v.verdict == REFUTED]
+    refuted = [v for v in each if v.verdict == REFUTED]
     doubtful = [v.arms[0] for v in single if v.verdict != SUPPORTED]
     if refuted:
-        verdict, reason = REFUTED, f"{', '.join(refuted)} does not, after Holm's correction."
+        sides = [f"{v.arms[0]} scores {direction(v.estimate or 0.0)} FullFT" for v in refuted]
+        verdict, reason = REFUTED, f"{', '.join(sides)}, after Holm's correction."
     elif not doubtful:
-        verdict, reason = SUPPORTED, f"Each of the {len(each)} arms does."
+        verdict, reason = SUPPORTED, f"Each of the {len(each)} arms scores the same as FullFT."
     elif len(reasons) == 1 and len(doubtful) == len(each):
         verdict, reason = UNDECIDED, reasons.pop()
     else:

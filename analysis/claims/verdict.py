@@ -42,7 +42,7 @@ class Obstacle:
 
 
 def undecided(
-    claim_id: str, statement: str, arms: tuple[str, ...], obstacle: Obstacle, **numbers: int
+    claim_id: str, statement: str, arms: tuple[str, ...], obstacle: Obstacle
 ) -> Verdict:
     """The verdict where an obstacle leaves no estimate."""
     return Verdict(
@@ -54,7 +54,7 @@ def undecided(
         confidence=CONFIDENCE,
         verdict=UNDECIDED,
         reason=obstacle.reason,
-        n_seeds=numbers.get("n_seeds", 0),
+        n_seeds=0,
         flags=(obstacle.flag,),
     )
 
@@ -66,3 +66,8 @@ def more_seeds(needed: int | None, present: int, phase: str) -> str:
     more = needed - present
     plural = "seed" if more == 1 else "seeds"
     return f"about {more} more {phase} {plural} would decide it if the estimate stays where it is"
+
+
+def direction(difference: float) -> str:
+    """On which side of FullFT a refuted difference lies, in words."""
+    return "higher than" if difference > 0 else "lower than"

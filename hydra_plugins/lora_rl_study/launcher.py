@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 import threading
+import time
 from collections.abc import Sequence
+from multiprocessing.process import BaseProcess
 
 import cloudpickle
 from hydra.core.config_store import ConfigStore
@@ -25,6 +28,9 @@ ConfigStore.instance().store(
     node={"_target_": "hydra_plugins.lora_rl_study.launcher.LocalLauncher"},
     provider="lora_rl_study",
 )
+
+
+LEAVE_S = 20.0
 
 
 class LocalLauncher(Launcher):
@@ -53,9 +59,7 @@ class LocalLauncher(Launcher):
             for job in jobs:
                 job.join()
         except KeyboardInterrupt:
-            for job in jobs:  # the terminal has interrupted them too
-                job.join(timeout=20)
-                job.kill()
+            _end(jobs)
             raise
         return [_job_return(job.exitcode) for job in jobs]
 
@@ -82,10 +86,24 @@ class LocalLauncher(Launcher):
 
 def _run(packed: bytes) -> None:
     threading.Thread(target=_leave_with_parent, daemon=True).start()
-    setup_globals()
-    launcher, index, overrides, singletons = cloudpickle.loads(packed)
-    Singleton.set_state(singletons)
-    launcher.run(index, overrides)
+    try:
+        setup_globals()
+        launcher, index, overrides, singletons = cloudpickle.loads(packed)
+        Singleton.set_state(singletons)
+        launcher.run(index, overrides)
+    except KeyboardInterrupt:
+        raise SystemExit(130) from None  # the parent says what there is to say
+
+
+def _end(jobs: Sequence[BaseProcess]) -> None:
+    """Interrupt the jobs (a terminal has done so already) and give them a moment to leave."""
+    for job in jobs:
+        if job.pid is not None and job.is_alive():
+            os.kill(job.pid, signal.SIGINT)
+    deadline = time.monotonic() + LEAVE_S
+    for job in jobs:
+        job.join(timeout=max(0.0, deadline - time.monotonic()))
+        job.kill()
 
 
 def _leave_with_parent() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 from hydra.core.config_store import ConfigStore
 from hydra.core.plugins import Plugins
+from hydra.core.utils import JobStatus
 from hydra.plugins.sweeper import Sweeper
 from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig
@@ -37,9 +38,10 @@ class StudySweeper(Sweeper):
         from study.sweep.driver import sweep
 
         with reporting_user_errors():
-            return sweep(arguments, self._launch)
+            if sweep(arguments, self._launch):
+                raise SystemExit(1)
 
-    def _launch(self, overrides: list[list[str]]) -> None:
+    def _launch(self, overrides: list[list[str]]) -> list[str]:
         assert self.launcher is not None
-        for job in self.launcher.launch(overrides, initial_job_idx=0):
-            _ = job.return_value  # raises what a worker raised
+        jobs = self.launcher.launch(overrides, initial_job_idx=0)
+        return [str(job._return_value) for job in jobs if job.status is JobStatus.FAILED]

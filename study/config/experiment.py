@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass, field
 
-from study.config.laws import check_name, require, require_one_of
+from study.config.laws import check_name, check_seed, require, require_one_of
 from study.config.run import RunConfig
 
 RESERVED_ARM_NAMES = frozenset({"selection", "workers", "report", "best", "wandb"})
@@ -26,6 +26,8 @@ class SeedsConfig:
             seeds = getattr(self, phase)
             if len(set(seeds)) != len(seeds):
                 raise ValueError(f"experiment.seeds.{phase} must be distinct, got {seeds}")
+            for seed in seeds:
+                check_seed(f"each of experiment.seeds.{phase}", seed)
         shared = sorted(set(self.search) & set(self.report))
         if shared:
             raise ValueError(f"search and report seeds must be disjoint, both hold {shared}")
@@ -114,6 +116,8 @@ class SweepConfig:
         require(self.workers >= 1, "workers >= 1", workers=self.workers)
         require(self.max_retries >= 0, "max_retries >= 0", max_retries=self.max_retries)
         require(self.stall_timeout_s > 0, "stall_timeout_s > 0", got=self.stall_timeout_s)
+        price = self.price_per_hour
+        require(price is None or price >= 0, "price_per_hour >= 0", price_per_hour=price)
 
 
 @dataclass(kw_only=True)

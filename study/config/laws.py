@@ -16,6 +16,11 @@ def require_one_of(key: str, value: object, allowed: tuple[str, ...]) -> None:
         raise ValueError(f"{key} must be one of {', '.join(allowed)}, got {value!r}")
 
 
+def check_seed(key: str, seed: int) -> None:
+    """Refuse seeds that some random generator would refuse later."""
+    require(0 <= seed < 2**32, f"0 <= {key} < 2**32", seed=seed)
+
+
 def check_name(name: str) -> None:
     """Refuse names that could leave the runs directory or puzzle a shell."""
     plain = all(c.isalnum() or c in "-_." for c in name)

@@ -43,7 +43,8 @@ class LoraMethod(MethodConfig):
     def __post_init__(self) -> None:
         require(self.rank >= 1, "method.rank >= 1", rank=self.rank)
         require_one_of("method.alpha_rule", self.alpha_rule, ALPHA_RULES)
-        require(self.lora_alpha > 0, "method.lora_alpha > 0", lora_alpha=self.lora_alpha)
+        alpha = self.lora_alpha
+        require(0 < alpha < math.inf, "0 < method.lora_alpha < inf", lora_alpha=alpha)
         if self.alpha_rule == "2r" and self.lora_alpha != DEFAULT_LORA_ALPHA:
             raise ValueError("method.lora_alpha is not read under method.alpha_rule=2r; drop it")
         self._check_targets()

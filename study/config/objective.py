@@ -88,7 +88,18 @@ class GrpoObjective:
         for name in ("adam_beta1", "adam_beta2"):
             value = getattr(self, name)
             require(0 <= value < 1, f"0 <= objective.{name} < 1", **{name: value})
+        self._check_warmup()
         self._check_batch()
+
+    def _check_warmup(self) -> None:
+        warms_up = self.lr_scheduler_type != "constant"
+        if self.warmup_steps > 0 and not warms_up:
+            raise ValueError(
+                "objective.warmup_steps is not read under lr_scheduler_type=constant, got "
+                f"{self.warmup_steps}; use constant_with_warmup"
+            )
+        if self.warmup_steps == 0 and self.lr_scheduler_type == "constant_with_warmup":
+            raise ValueError("lr_scheduler_type=constant_with_warmup needs warmup_steps >= 1")
 
     def _check_batch(self) -> None:
         rows, micro = self.completions_per_step, self.micro_batch_size

@@ -6,7 +6,7 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
-from study.config.laws import require, require_one_of
+from study.config.laws import check_seed, require, require_one_of
 from study.config.method import METHODS, MethodConfig
 from study.config.objective import GrpoObjective
 from study.config.task import TASKS, TaskConfig
@@ -87,7 +87,7 @@ class RunConfig:
 
     def __post_init__(self) -> None:
         require_one_of("save", self.save, ("none", "last", "best"))
-        require(self.seed >= 0, "seed >= 0", seed=self.seed)
+        check_seed("seed", self.seed)
         self._check_evaluations()
         self._check_prompts()
 

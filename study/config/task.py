@@ -19,6 +19,11 @@ class TaskConfig:
     max_completion_length: int
     """Longest completion, in tokens, in training and in evaluation."""
 
+    @property
+    def label(self) -> str:
+        """Name that tells tasks apart in records."""
+        return self.name
+
     def __post_init__(self) -> None:
         require(self.train_prompts >= 1, "task.train_prompts >= 1", got=self.train_prompts)
         require(
@@ -35,6 +40,11 @@ class ArithmeticTaskConfig(TaskConfig):
     family: str = "sum3"
     """Task family, see :mod:`study.tasks.families`."""
 
+    @property
+    def label(self) -> str:
+        """Name that tells tasks apart in records."""
+        return f"{self.name}-{self.family}"
+
 
 @dataclass(kw_only=True)
 class ReasoningGymTaskConfig(TaskConfig):
@@ -46,6 +56,11 @@ class ReasoningGymTaskConfig(TaskConfig):
     """Parameters of the dataset."""
     threshold: float
     """A completion is correct if its score is at least this; there is no default on purpose."""
+
+    @property
+    def label(self) -> str:
+        """Name that tells tasks apart in records."""
+        return f"{self.name}-{self.dataset}"
 
     def __post_init__(self) -> None:
         super().__post_init__()

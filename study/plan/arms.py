@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import math
 from dataclasses import asdict, dataclass
@@ -9,6 +10,7 @@ from typing import Any
 
 from study.config import ExperimentConfig, RunConfig
 from study.plan.description import Description
+from study.plan.identity import arm_identity, short_hash
 
 SPACING_TOLERANCE = 0.06
 """Decades by which two grids' gaps may differ and still count as equally spaced: a 1-3-10 grid
@@ -115,3 +117,29 @@ def check_rates(name: str, rates: list[float]) -> list[float]:
     if len({f"{rate:.6g}" for rate in rates}) != len(rates):
         raise ValueError(f"learning rates must be distinct, arm {name!r} has {rates}")
     return sorted(rates)
+
+
+def check_distinct(arms: dict[str, Arm]) -> None:
+    """Refuse two arms that are the same configuration: their runs would be the same runs."""
+    seen: dict[str, str] = {}
+    for name, arm in arms.items():
+        content = short_hash(arm_identity(arm.config, arm.model, arm.target_modules))
+        if content in seen:
+            raise ValueError(
+                f"arms must differ in what changes a result, but {seen[content]} and {name} are "
+                "the same configuration"
+            )
+        seen[content] = name
+
+
+def extended(arm: Arm, sides: list[str], points: int) -> Arm:
+    """The arm with its grid continued on each side by its mean spacing."""
+    rates = list(arm.learning_rates)
+    step = (rates[-1] / rates[0]) ** (1 / (len(rates) - 1))
+    for side in sides:
+        for _ in range(points):
+            if side == "high":
+                rates.append(float(f"{rates[-1] * step:.3g}"))
+            else:
+                rates.insert(0, float(f"{rates[0] / step:.3g}"))
+    return dataclasses.replace(arm, learning_rates=rates)

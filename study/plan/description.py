@@ -19,15 +19,12 @@ class Description:
 
     model_revision: str
     """Hash of the weight file and of ``config.json``."""
-    architecture: str
     hidden_size: int
     vocab_size: int
-    num_layers: int
     linear_modules: dict[str, tuple[int, int]]
     """Full name of every linear layer but the output head -> (out_features, in_features)."""
     total_params: int
     """Parameters, tied weights counted once."""
-    tied_embeddings: bool
     max_prompt_tokens: int
     """Longest prompt of the task under the model's tokenizer, over all three roles."""
     unknown_characters: str

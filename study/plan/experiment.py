@@ -12,7 +12,14 @@ from study.config import (
     run_config_from_dict,
     with_cell,
 )
-from study.plan.arms import Arm, check_factors, check_grids, flatten
+from study.plan.arms import (
+    Arm,
+    check_distinct,
+    check_factors,
+    check_grids,
+    extended,
+    flatten,
+)
 from study.plan.description import Description
 from study.plan.identity import arm_identity, identity, short_hash
 
@@ -61,6 +68,7 @@ def plan_search(experiment: ExperimentConfig, arms: dict[str, Arm], engine: str)
     Raises:
         ValueError: if arms differ in anything but the factors, or their grids differ.
     """
+    check_distinct(arms)
     if experiment.kind == "experiment":
         check_factors(experiment, arms)
         check_grids(arms)
@@ -101,6 +109,8 @@ def merge(old: Plan, new: Plan) -> Plan:
     _check_same_meaning(old, new)
     arms = dict(old.arms)
     for name, arm in new.arms.items():
+        if name not in old.arms:
+            arm = extended(arm, old.extended, new.experiment.extend)
         known = arms.get(name, arm)
         grid = sorted({*known.learning_rates, *arm.learning_rates})
         arms[name] = dataclasses.replace(arm, learning_rates=grid)
@@ -111,6 +121,7 @@ def merge(old: Plan, new: Plan) -> Plan:
     overrides = {**old.experiment.arms, **new.experiment.arms}
     experiment = dataclasses.replace(new.experiment, arms=overrides, seeds=seeds)
     grown = dataclasses.replace(old, experiment=experiment, arms=arms, max_retries=new.max_retries)
+    check_distinct(arms)
     if experiment.kind == "experiment":
         check_factors(experiment, arms)
         check_grids(arms)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from study.plan.arms import Arm
+from study.plan.arms import extended
 from study.plan.experiment import Plan, with_cells
 from study.records.record import Record
 
@@ -96,21 +96,9 @@ def _side_to_extend(plan: Plan, choices: Mapping[str, Selection]) -> str | None:
 
 
 def _extended(plan: Plan, side: str) -> Plan:
-    arms = {name: _longer(arm, side, plan.experiment.extend) for name, arm in plan.arms.items()}
+    arms = {name: extended(arm, [side], plan.experiment.extend) for name, arm in plan.arms.items()}
     plan = dataclasses.replace(plan, arms=arms, extended=[*plan.extended, side])
     return with_cells(plan, "search", {name: arm.learning_rates for name, arm in arms.items()})
-
-
-def _longer(arm: Arm, side: str, points: int) -> Arm:
-    """The arm's grid continued on one side by its mean spacing."""
-    rates = list(arm.learning_rates)
-    step = (rates[-1] / rates[0]) ** (1 / (len(rates) - 1))
-    for _ in range(points):
-        if side == "high":
-            rates.append(float(f"{rates[-1] * step:.3g}"))
-        else:
-            rates.insert(0, float(f"{rates[0] / step:.3g}"))
-    return dataclasses.replace(arm, learning_rates=rates)
 
 
 def selection_to_json(selection: Selection) -> dict[str, Any]:

@@ -71,7 +71,7 @@ class Record:
     train_flops: float
     """Analytic FLOPs of the training passes."""
     rollout_flops: float
-    """Analytic FLOPs of sampling for training."""
+    """Analytic FLOPs of sampling for training, each prompt and completion token processed once."""
     wall_time_s: float
     peak_memory_bytes: int
     probes: dict[str, Any] = field(default_factory=dict)

@@ -1,7 +1,7 @@
 """The directory of an experiment: what is where, and which file makes a run done.
 
-A run is done when ``record.json`` exists; it is written last, and published by a hard link that
-fails if there is one already, so two writers cannot both win.
+A run is done when ``record.json`` exists; it is written last, under the experiment's lock, by a
+hard link that fails if there is one already, so two writers cannot both win.
 """
 
 from __future__ import annotations
@@ -96,24 +96,27 @@ class ExperimentStore:
         """Make a result final: move the attempt's files up, then link ``record.json``.
 
         Returns:
-            False if another writer has published this run before; nothing is changed then.
+            False if another writer has published this run before; the attempt is dropped then.
         """
         run_dir = self.run_dir(record.arm, record.run_id)
-        if (run_dir / "record.json").exists():
-            return False
-        for name in PUBLISHED:
-            source, target = attempt_dir / name, run_dir / name
-            if source.exists():
-                remove(target)
-                source.rename(target)
-        draft = attempt_dir / "record.json"
-        write_json(draft, asdict(record))
-        try:
-            os.link(draft, run_dir / "record.json")
-        except FileExistsError:
-            return False
-        shutil.rmtree(attempt_dir)
-        return True
+        with self.lock():
+            first = not (run_dir / "record.json").exists()
+            if first:
+                for name in PUBLISHED:
+                    source, target = attempt_dir / name, run_dir / name
+                    if source.exists():
+                        remove(target)
+                        source.rename(target)
+                draft = attempt_dir / "record.json"
+                write_json(draft, asdict(record))
+                os.link(draft, run_dir / "record.json")
+            shutil.rmtree(attempt_dir)
+        return first
+
+    def finished_attempt(self, arm: str, run_id: str) -> Path | None:
+        """An attempt that left a result which nobody published, its worker having died."""
+        results = sorted((self.run_dir(arm, run_id) / "attempts").glob("*/result.json"))
+        return results[0].parent if results else None
 
     def new_attempt(self, arm: str, run_id: str) -> Path:
         """Create the directory of the next attempt at a run.
@@ -137,7 +140,9 @@ class ExperimentStore:
     ) -> None:
         """Note a failed attempt; ``spent``: it counts against the run's retries."""
         line = {"attempt": attempt, "status": status, "reason": reason, "spent": spent}
-        append_line(self._attempts_path(arm, run_id), {**line, "time": now()})
+        path = self._attempts_path(arm, run_id)
+        whole = [*self._attempt_lines(arm, run_id), {**line, "time": now()}]
+        write_text(path, "".join(json.dumps(entry) + "\n" for entry in whole))
 
     def reopen(self, arm: str, run_id: str) -> None:
         """Forgive a run its spent retries; its history stays."""
@@ -153,7 +158,10 @@ class ExperimentStore:
         path = self._attempts_path(arm, run_id)
         if not path.exists():
             return []
-        return [json.loads(line) for line in path.read_text().splitlines() if line]
+        lines = path.read_text().splitlines(keepends=True)
+        return [
+            json.loads(line) for line in lines if line.endswith("\n")
+        ]  # a torn last line is none
 
     def _attempts_path(self, arm: str, run_id: str) -> Path:
         return self.run_dir(arm, run_id) / "attempts.jsonl"
@@ -166,9 +174,14 @@ def now() -> str:
 
 def write_json(path: Path, data: object) -> None:
     """Write a JSON file in one step: whole or not at all."""
+    write_text(path, json.dumps(data, indent=1, allow_nan=False) + "\n")
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file in one step: whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}.{os.getpid()}")
-    draft.write_text(json.dumps(data, indent=1, allow_nan=False) + "\n")
+    draft.write_text(text)
     os.replace(draft, path)
 
 

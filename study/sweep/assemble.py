@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 import multiprocessing
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 from study.compose import compose, split_sweeps
@@ -18,6 +19,7 @@ from study.config import (
     SeedsConfig,
     StudyConfig,
 )
+from study.config.method import METHODS
 from study.plan.arms import Arm, arm_factors, check_rates
 from study.plan.description import Description, check_rank, resolve_targets, trainable_params
 from study.plan.experiment import Plan, plan_search
@@ -38,6 +40,11 @@ class Assembled:
     fixed: list[str]
     """Overrides without sweeps; worker processes are started with them."""
 
+    @property
+    def run_ids(self) -> set[str]:
+        """Runs that this command line asks for; the experiment on disk may hold more."""
+        return {run.run_id for run in self.plan.runs}
+
 
 def assemble(arguments: Sequence[str]) -> Assembled:
     """Plan what ``python -m study -m ARGUMENTS`` asks for.
@@ -47,6 +54,8 @@ def assemble(arguments: Sequence[str]) -> Assembled:
             or the task; no weights have been read by then.
     """
     fixed, swept = split_sweeps(arguments)
+    if "experiment" in swept:
+        raise ValueError("one experiment at a time: experiment= takes one name, no list")
     config = compose(fixed)
     if config.experiment is not None:
         if swept:
@@ -57,6 +66,7 @@ def assemble(arguments: Sequence[str]) -> Assembled:
             )
         plan = _plan_experiment(config, config.experiment, fixed)
     else:
+        _check_adhoc(config, swept)
         plan = _plan_adhoc(fixed, swept)
     return _named(config, plan, fixed)
 
@@ -72,6 +82,8 @@ def assemble_single(config: StudyConfig) -> Assembled:
     arm = make_arm("single", run, [], [run.objective.learning_rate], description)
     name = f"{label(run.method)}-{short_hash(arm_identity(run, arm.model, arm.target_modules), 6)}"
     arm = replace(arm, name=name)
+    if config.space.learning_rate:
+        raise ValueError("space.learning_rate is only read with experiment= and -m")
     experiment = _questionless("single", "single", {name: []}, [], [run.seed])
     plan = plan_search(experiment, {name: arm}, run.engine.name)
     return _named(config, plan, [])
@@ -87,7 +99,10 @@ def _named(config: StudyConfig, plan: Plan, fixed: list[str]) -> Assembled:
 
 def _plan_experiment(config: StudyConfig, experiment: ExperimentConfig, fixed: list[str]) -> Plan:
     _check_overrides(experiment, fixed)
+    for name, overrides in experiment.arms.items():
+        check_run_keys(f"arm {name!r}", overrides, NOT_OF_AN_ARM)
     configs = {name: compose([*fixed, *over]).run() for name, over in experiment.arms.items()}
+    _check_space(config, configs)
     grids = {name: _grid(config, name, run) for name, run in configs.items()}
     descriptions = describe_all(list(configs.values()))
     arms = {
@@ -116,6 +131,41 @@ def _check_overrides(experiment: ExperimentConfig, fixed: list[str]) -> None:
         raise ValueError("seeds of an experiment are experiment.seeds.search and .report, not seed")
 
 
+RUN_KEYS = tuple(f.name for f in fields(RunConfig))
+NOT_OF_AN_ARM = (RATE_KEY, "seed")
+"""What varies inside an arm, and so cannot be set by one."""
+
+
+def check_run_keys(who: str, overrides: Sequence[str], excluded: Sequence[str] = ()) -> None:
+    """Refuse overrides that would change nothing in a run, or what ``who`` may not set."""
+    for override in overrides:
+        key = override.partition("=")[0].lstrip("+~")
+        if key.split(".")[0] not in RUN_KEYS or key in excluded:
+            raise ValueError(
+                f"{who} can only set keys of a run ({', '.join(RUN_KEYS)}) and not "
+                f"{' or '.join(NOT_OF_AN_ARM) if excluded else 'others'}, got {override!r}"
+            )
+
+
+def _check_adhoc(config: StudyConfig, swept: dict[str, list[str]]) -> None:
+    check_run_keys("a sweep", [f"{key}=" for key in swept])
+    if config.space.learning_rate:
+        raise ValueError(
+            f"space.learning_rate is only read with experiment=; sweep {RATE_KEY}=... instead"
+        )
+
+
+def _check_space(config: StudyConfig, configs: dict[str, RunConfig]) -> None:
+    """A grid for an arm that is not there is a typo."""
+    known = [*configs, *(run.method.name for run in configs.values())]
+    for name in config.space.learning_rate:
+        if name not in known and name not in METHODS:
+            raise ValueError(
+                f"space.learning_rate.{name} names neither an arm ({', '.join(configs)}) nor a "
+                f"method ({', '.join(METHODS)})"
+            )
+
+
 def _grid(config: StudyConfig, arm: str, run: RunConfig) -> list[float]:
     grids = config.space.learning_rate
     return check_rates(arm, list(grids.get(arm, grids.get(run.method.name, []))))
@@ -130,6 +180,11 @@ def _plan_adhoc(fixed: list[str], swept: dict[str, list[str]]) -> Plan:
         chosen = [f"{key}={value}" for key, value in zip(keys, values, strict=True)]
         runs = _cells([*fixed, *chosen], swept)
         name = _arm_name(keys, values) or label(runs[0].method)
+        if name in cells:
+            raise ValueError(
+                f"two arms would be called {name!r}; make them an experiment file with names of "
+                "their own"
+            )
         overrides[name], cells[name] = chosen, runs
     descriptions = describe_all([runs[0] for runs in cells.values()])
     arms: dict[str, Arm] = {}
@@ -216,8 +271,8 @@ def describe_all(configs: list[RunConfig]) -> list[Description]:
         ValueError: what the description refused.
     """
     context = multiprocessing.get_context("spawn")
-    with context.Pool(1) as pool:
-        return pool.map(_describe, configs)
+    with ProcessPoolExecutor(1, mp_context=context) as pool:
+        return list(pool.map(_describe, configs))
 
 
 def _describe(config: RunConfig) -> Description:

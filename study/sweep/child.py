@@ -88,7 +88,12 @@ def run_child(connection: Connection, assignment: Assignment) -> None:
     _redirect_output(directory / "log.txt")
     try:
         origin = provenance()
-        write_json(directory / "provenance.json", origin)
+        model = assignment.spec.model
+        revisions = {
+            "model_revision": model.model_revision,
+            "data_revision": model.data_revision,
+        }
+        write_json(directory / "provenance.json", {**origin, **revisions})
         outcome = _train(connection, assignment)
         record = build_record(assignment, outcome, origin["git_commit"])
         write_json(directory / "result.json", asdict(record))
@@ -123,6 +128,7 @@ def build_record(assignment: Assignment, outcome: Outcome, git_commit: str) -> R
     lora = method if isinstance(method, LoraMethod) else None
     measured = {k: v for k, v in asdict(outcome).items() if k != "run_id"}
     train = train_flops_per_token(method, spec.target_modules, model)
+    sampled_tokens = outcome.train_tokens / config.objective.num_iterations  # prompts included
     return Record(
         run_id=spec.run_id,
         experiment=assignment.experiment,
@@ -138,7 +144,7 @@ def build_record(assignment: Assignment, outcome: Outcome, git_commit: str) -> R
         prompts_per_step=config.objective.prompts_per_step,
         num_generations=config.objective.num_generations,
         objective=config.objective.name,
-        task=config.task.name,
+        task=config.task.label,
         model=config.model.name,
         model_revision=model.model_revision,
         hidden_size=model.hidden_size,
@@ -152,7 +158,7 @@ def build_record(assignment: Assignment, outcome: Outcome, git_commit: str) -> R
         trainable_params=spec.trainable_params,
         total_params=model.total_params,
         train_flops=outcome.train_tokens * train,
-        rollout_flops=outcome.generated_tokens * forward_flops_per_token(model),
+        rollout_flops=sampled_tokens * forward_flops_per_token(model),
         git_commit=git_commit,
         **measured,
     )
@@ -161,7 +167,7 @@ def build_record(assignment: Assignment, outcome: Outcome, git_commit: str) -> R
 def _leave_with_worker(connection: Connection) -> None:
     try:
         connection.recv()
-    except EOFError:
+    except (EOFError, OSError):  # OSError: it died with our messages unread
         os._exit(1)
 
 

@@ -31,9 +31,9 @@ from study.records.store import ExperimentStore
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 
-FOREIGN_LEASE_S = 600.0
-"""A lease taken on another machine counts as stale after so long without renewal."""
-LEASE_GRACE_S = 30.0
+LEASE_GRACE_S = 60.0
+"""A lease taken on another machine counts as stale so long after its holder should have seen
+progress or given up."""
 RENEW_EVERY_S = 20.0
 
 
@@ -49,7 +49,9 @@ class Claim:
 class Claims:
     """The storage's view of a plan."""
 
-    def __init__(self, store: ExperimentStore) -> None:
+    def __init__(self, store: ExperimentStore, lease_s: float = LEASE_GRACE_S) -> None:
+        self._lease_s = lease_s
+        repair_journal(store.journal_path)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
             backend = JournalFileBackend(str(store.journal_path), _KernelLock(store.journal_path))
@@ -83,11 +85,16 @@ class Claims:
                     return claim
         return None
 
-    def renew(self, claim: Claim) -> None:
-        """Say that the run is still worked on; cheap when called often."""
-        if time.monotonic() - claim.renewed_at >= RENEW_EVERY_S or not claim.renewed_at:
-            claim.renewed_at = time.monotonic()
-            self._storage.set_trial_user_attr(claim.trial_id, "lease", _lease())
+    def renew(self, claim: Claim) -> bool:
+        """Say that the run is still worked on (cheap when called often); False if it was lost."""
+        if claim.renewed_at and time.monotonic() - claim.renewed_at < RENEW_EVERY_S:
+            return True
+        claim.renewed_at = time.monotonic()
+        try:
+            self._storage.set_trial_user_attr(claim.trial_id, "lease", _lease(self._lease_s))
+        except optuna.exceptions.UpdateFinishedTrialError:
+            return False
+        return True
 
     def finish(self, claim: Claim, record: Record) -> None:
         """The run has a record: tell its score, or that it has none."""
@@ -177,13 +184,29 @@ class _KernelLock(JournalFileOpenLock):
         self._lock.release()
 
 
-def _lease() -> dict[str, Any]:
+def repair_journal(journal: Path) -> None:
+    """Cut off a last line that a full disk or a killed writer left unfinished; keep a copy.
+
+    Optuna would glue the next entry to it, and then never read the journal again. What the line
+    said is restored from plan and records.
+    """
+    with FileLock(journal.with_suffix(".lock")):
+        if not journal.exists():
+            return
+        content = journal.read_bytes()
+        whole = content[: content.rfind(b"\n") + 1]
+        if whole != content:
+            journal.with_suffix(".torn").write_bytes(content)
+            journal.write_bytes(whole)
+
+
+def _lease(lasting_s: float) -> dict[str, Any]:
     process = psutil.Process()
     return {
         "host": socket.gethostname(),
         "pid": process.pid,
         "started": process.create_time(),
-        "renewed": time.time(),
+        "expires": time.time() + lasting_s,
     }
 
 
@@ -200,7 +223,7 @@ def trial_is_held(trial: FrozenTrial) -> bool:
 def lease_is_fresh(lease: dict[str, Any]) -> bool:
     """Whether the process that took the lease still lives; by its age if on another machine."""
     if lease["host"] != socket.gethostname():
-        return time.time() - float(lease["renewed"]) < FOREIGN_LEASE_S
+        return time.time() < float(lease["expires"])
     return process_lives(int(lease["pid"]), float(lease["started"]))
 
 

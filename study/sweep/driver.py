@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
@@ -19,15 +20,15 @@ from study.sweep.progress import ProgressView, print_bill, print_summary
 from study.sweep.schedule import State, read_state, refresh
 from study.sweep.worker import Worker, share_cores
 
-Launch = Callable[[list[list[str]]], None]
-"""Starts one worker process for each list of overrides and waits for them."""
+Launch = Callable[[list[list[str]]], list[str]]
+"""Starts one worker process for each list of overrides, waits, and says which failed and how."""
 
 
 def sweep(arguments: Sequence[str], launch: Launch) -> int:
     """Carry out ``python -m study -m ARGUMENTS``.
 
     Returns:
-        Number of planned runs that were given up.
+        Number of planned runs without a record: given up, or left open by workers that died.
 
     Raises:
         ValueError: one sentence for anything wrong with the command line; nothing has run then.
@@ -38,9 +39,10 @@ def sweep(arguments: Sequence[str], launch: Launch) -> int:
     if assembled.config.dry_run:
         console.print("dry run: nothing was started")
         return 0
-    worker = [*assembled.fixed, f"worker_of='{store.path}'"]
+    path = str(store.path).replace("\\", "\\\\").replace("'", "\\'")
+    worker = [*assembled.fixed, f"worker_of='{path}'"]
     return _watch(
-        console, store, assembled.config, lambda: launch([worker] * assembled.config.workers)
+        console, store, assembled.config, None, lambda: launch([worker] * assembled.config.workers)
     )
 
 
@@ -52,14 +54,20 @@ def run_single(config: StudyConfig) -> int:
     if config.dry_run:
         console.print("dry run: nothing was started")
         return 0
-    return _watch(console, store, config, lambda: serve(store.path, config.sweep()))
+    wanted = assembled.run_ids
+    alone = replace(config.sweep(), workers=1)
+
+    def work() -> list[str]:
+        serve(store.path, alone, wanted)
+        return []
+
+    return _watch(console, store, config, wanted, work)
 
 
-def serve(path: Path, settings: SweepConfig) -> None:
+def serve(path: Path, settings: SweepConfig, wanted: Collection[str] | None = None) -> None:
     """Be one of the workers of the experiment at ``path``."""
     share_cores(settings.workers)
-    worker = Worker(ExperimentStore(path), settings.stall_timeout_s)
-    worker.work()
+    Worker(ExperimentStore(path), settings.stall_timeout_s, wanted).work()
 
 
 def prepare(assembled: Assembled, console: Console) -> ExperimentStore:
@@ -80,6 +88,8 @@ def prepare(assembled: Assembled, console: Console) -> ExperimentStore:
             for run_id in state.given_up:
                 store.reopen(state.plan.run(run_id).arm, run_id)
         state = refresh(store, Claims(store))
+    if assembled.plan.experiment.kind == "single":
+        state = state.only(assembled.run_ids)
     costs = bill(state.plan, settings.workers, settings.price_per_hour, mean_seconds(state.records))
     print_bill(console, state, costs, store.path)
     return store
@@ -98,21 +108,29 @@ def _records(store: ExperimentStore, plan: Plan) -> dict[str, Record]:
 
 
 def _watch(
-    console: Console, store: ExperimentStore, settings: StudyConfig, work: Callable[[], None]
+    console: Console,
+    store: ExperimentStore,
+    settings: StudyConfig,
+    wanted: Collection[str] | None,
+    work: Callable[[], list[str]],
 ) -> int:
-    interrupted = False
+    interrupted, died = False, []
     try:
-        with mirroring(store, settings.tracker), ProgressView(console, store):
-            work()
+        with mirroring(store, settings.tracker), ProgressView(console, store, wanted):
+            died = work()
     except KeyboardInterrupt:
         interrupted = True
-    state = read_state(store)
+    state = read_state(store).only(wanted)
     print_summary(console, state, store.path)
     if interrupted:
         console.print("interrupted; the same command resumes")
         raise SystemExit(130)
+    for death in died:
+        console.print(f"warning: {death}")
+    if state.open_runs:
+        console.print(f"{len(state.open_runs)} runs are left; the same command resumes")
     console.print(f"report: python -m analysis report {_shown(store.path)}", soft_wrap=True)
-    return len(state.given_up)
+    return len(state.given_up) + len(state.open_runs)
 
 
 def _shown(path: Path) -> str:

@@ -6,6 +6,7 @@ import json
 import threading
 import time
 from collections import Counter
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -97,10 +98,13 @@ def badges(store: ExperimentStore) -> list[dict[str, Any]]:
 class ProgressView:
     """Draws a sweep from its store until told to stop; plain lines where there is no terminal."""
 
-    def __init__(self, console: Console, store: ExperimentStore) -> None:
+    def __init__(
+        self, console: Console, store: ExperimentStore, wanted: Collection[str] | None = None
+    ) -> None:
         self.console, self.store = console, store
         self.started = time.monotonic()
-        self.done_before = len(read_state(store).records)
+        self.wanted = wanted
+        self.done_before = len(self._state().records)
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._draw, daemon=True)
 
@@ -122,16 +126,19 @@ class ProgressView:
             while not self._stop.wait(PLAIN_EVERY_S):
                 self.console.print(self.line(), soft_wrap=True)
 
+    def _state(self) -> State:
+        return read_state(self.store).only(self.wanted)
+
     def line(self) -> str:
         """The sweep in one line."""
-        state = read_state(self.store)
+        state = self._state()
         running = ", ".join(describe_badge(b) for b in badges(self.store) if b["run_id"])
         text = f"{len(state.records)}/{len(state.plan.runs)} runs, {self._time_left(state)}"
         return f"{text}; {running}" if running else text
 
     def table(self) -> Table:
         """The sweep as a table: a row per arm, then what is running."""
-        state = read_state(self.store)
+        state = self._state()
         table = Table(title=f"{state.plan.experiment.name}: {self._time_left(state)}")
         for heading in ("arm", "done", "best so far", "statuses"):
             table.add_column(heading)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Collection
+from dataclasses import dataclass, field, replace
 
 from study.plan.experiment import Plan, PlannedRun, from_json, to_json
 from study.plan.select import Selection, grow, selection_to_json
@@ -20,8 +21,18 @@ class State:
     """Published records of planned runs, by run id."""
     given_up: set[str] = field(default_factory=set)
     """Runs without a record whose retries are spent."""
-    held: set[str] = field(default_factory=set)
-    """Runs that wait or are worked on."""
+
+    def only(self, wanted: Collection[str] | None) -> State:
+        """The part of the sweep that concerns the ``wanted`` run ids; all of it for None."""
+        if wanted is None:
+            return self
+        runs = [run for run in self.plan.runs if run.run_id in wanted]
+        arms = {run.arm: self.plan.arms[run.arm] for run in runs}
+        return State(
+            plan=replace(self.plan, runs=runs, arms=arms),
+            records={k: r for k, r in self.records.items() if k in wanted},
+            given_up=self.given_up & set(wanted),
+        )
 
     @property
     def open_runs(self) -> list[PlannedRun]:
@@ -62,16 +73,16 @@ def refresh(store: ExperimentStore, claims: Claims) -> State:
     Any worker may do this at any time: ids make it idempotent, the store's lock makes it safe.
     """
     with store.lock():
+        # Claims before records: a run that ends in between counts as held, never as missing.
+        held = claims.live()
         state = read_state(store)
         claims.settle(state.records)
         state = _grown(store, state)
-        held = claims.live()
         for run in state.open_runs:
             if run.run_id not in held:
                 attempt = len(store.attempts(run.arm, run.run_id)) + 1
                 claims.enqueue(run, state.plan.arms[run.arm], attempt)
-        waiting = {run.run_id for run in state.open_runs} | held
-    return State(plan=state.plan, records=state.records, given_up=state.given_up, held=waiting)
+    return state
 
 
 def _grown(store: ExperimentStore, state: State) -> State:

@@ -9,7 +9,7 @@ import shutil
 import signal
 import socket
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from multiprocessing.connection import Connection
@@ -26,7 +26,7 @@ from study.plan.identity import eval_role
 from study.records.record import Record
 from study.records.store import ExperimentStore, write_json
 from study.sweep.child import ENGINES, Assignment, Progress, run_child
-from study.sweep.claims import Claim, Claims
+from study.sweep.claims import LEASE_GRACE_S, Claim, Claims
 from study.sweep.schedule import State, refresh
 from study.train.engine import RunSpec
 
@@ -35,12 +35,14 @@ THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"
 
 
 def share_cores(workers: int) -> None:
-    """Give each of ``workers`` on this machine its share of threads; call before torch loads."""
+    """Give each of ``workers`` here its share of threads, and one GPU; call before torch loads."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     threads = str(max(1, (cores or 1) // workers))
     for variable in THREAD_VARIABLES:
         os.environ.setdefault(variable, threads)
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
+    # TRL would spread a run over all visible GPUs, which multiplies its batch.
+    os.environ.setdefault("CUDA_VISIBLE_DEVICES", "0")
 
 
 class Worker:
@@ -50,19 +52,21 @@ class Worker:
         self,
         store: ExperimentStore,
         stall_timeout_s: float,
+        wanted: Collection[str] | None = None,
         engines: Mapping[str, str] = ENGINES,
     ) -> None:
         self.store = store
-        self.claims = Claims(store)
+        self.claims = Claims(store, lease_s=stall_timeout_s + LEASE_GRACE_S)
         self.stall_timeout_s = stall_timeout_s
+        self.wanted = wanted
         self.engines = engines
         self.context: BaseContext | None = None
         self.badge = store.workers_dir / f"{socket.gethostname()}-{os.getpid()}.json"
 
     def work(self) -> None:
-        """Drain the plan; returns when no run is open or another worker holds the last ones."""
+        """Drain the plan, or the wanted part of it; returns when none of its runs is open."""
         try:
-            while (state := self._state()).held:
+            while (state := self._state()).open_runs:
                 claim = self.claims.take(state.open_runs)
                 if claim is None:
                     self._show_idle()
@@ -73,39 +77,50 @@ class Worker:
             self.badge.unlink(missing_ok=True)
 
     def _state(self) -> State:
-        return refresh(self.store, self.claims)
+        return refresh(self.store, self.claims).only(self.wanted)
 
     def _carry_out(self, plan: Plan, claim: Claim) -> None:
-        directory = self.store.new_attempt(claim.run.arm, claim.run.run_id)
+        arm, run_id = claim.run.arm, claim.run.run_id
+        if self.store.record(arm, run_id) is not None:
+            return self._publish(claim, None)  # done by another since the plan was read
+        if (finished := self.store.finished_attempt(arm, run_id)) is not None:
+            return self._publish(claim, finished)  # its worker died before it could publish
+        directory = self.store.new_attempt(arm, run_id)
         try:
             status, reason = self._train(plan, claim, directory)
         except KeyboardInterrupt:
-            shutil.rmtree(directory, ignore_errors=True)
+            if not (directory / "result.json").exists():
+                shutil.rmtree(directory, ignore_errors=True)
             self.claims.give_back(claim, "interrupted")
             raise
         if status == "result":
+            return self._publish(claim, directory)
+        self.store.append_attempt(arm, run_id, int(directory.name), status, reason)
+        self.claims.give_back(claim, status)
+
+    def _publish(self, claim: Claim, directory: Path | None) -> None:
+        """Make an attempt's result the run's record, and tell the score of whatever record won."""
+        if directory is not None:
             record = Record(**json.loads((directory / "result.json").read_text()))
             self.store.publish(record, directory)
-            published = self.store.record(claim.run.arm, claim.run.run_id)
-            assert published is not None
-            self.claims.finish(claim, published)
-        else:
-            attempt = int(directory.name)
-            self.store.append_attempt(claim.run.arm, claim.run.run_id, attempt, status, reason)
-            self.claims.give_back(claim, status)
+        published = self.store.record(claim.run.arm, claim.run.run_id)
+        assert published is not None
+        self.claims.finish(claim, published)
 
     def _train(self, plan: Plan, claim: Claim, directory: Path) -> tuple[str, str]:
         """Train in a child; ``("result", "")`` or the attempt's status and reason."""
         engine = self.engines[plan.engine]
         assignment = assign(plan, claim.run, directory, engine)
         with self._child(assignment) as (child, connection):
-            stalled = self._watch(claim, assignment, child, connection)
-        return attempt_result(directory, child.exitcode, stalled, self.stall_timeout_s)
+            ended = self._watch(claim, assignment, child, connection)
+        if (directory / "result.json").exists():
+            return "result", ""
+        return ended or failed_attempt(directory, child.exitcode)
 
     def _watch(
         self, claim: Claim, assignment: Assignment, child: BaseProcess, connection: Connection
-    ) -> bool:
-        """Follow a child to its end; True if it was killed for making no progress."""
+    ) -> tuple[str, str] | None:
+        """Follow a child to its end; status and reason if this worker ended it."""
         alive_at = time.monotonic()
         progress = Progress(step=0, accuracy=None)
         self._show(assignment, progress)
@@ -115,16 +130,19 @@ class Worker:
                     message: Progress = connection.recv()
                 except EOFError:
                     child.join()
-                    return False
+                    return None
                 known = progress.accuracy if message.accuracy is None else message.accuracy
                 progress = replace(message, accuracy=known)
                 alive_at = time.monotonic()
-                self.claims.renew(claim)
                 self._show(assignment, progress)
             elif time.monotonic() - alive_at > self.stall_timeout_s:
                 child.kill()
                 child.join()
-                return True
+                return "stalled", f"no progress for {self.stall_timeout_s:g} s"
+            if not self.claims.renew(claim):
+                child.kill()
+                child.join()
+                return "killed", "another worker took the run over"
 
     @contextmanager
     def _child(self, assignment: Assignment) -> Iterator[tuple[BaseProcess, Connection]]:
@@ -201,14 +219,8 @@ def assign(plan: Plan, run: PlannedRun, directory: Path, engine_module: str) -> 
     )
 
 
-def attempt_result(
-    directory: Path, exitcode: int | None, stalled: bool, stall_timeout_s: float
-) -> tuple[str, str]:
-    """How an attempt ended: ``("result", "")``, or a status and the reason in a sentence."""
-    if (directory / "result.json").exists():
-        return "result", ""
-    if stalled:
-        return "stalled", f"no progress for {stall_timeout_s:g} s"
+def failed_attempt(directory: Path, exitcode: int | None) -> tuple[str, str]:
+    """How a child ended that left no result: a status, and the reason in a sentence."""
     if (directory / "error.json").exists():
         error = json.loads((directory / "error.json").read_text())
         return error["status"], error["reason"]

@@ -40,17 +40,15 @@ def _describe(config: RunConfig) -> Description:
     task = load_task(config.task)
     problems = run_problems(config, task)
     texts = [problem.prompt for problem in problems]
+    answers = [problem.answer for problem in problems]
     return Description(
         model_revision=model_revision(model_directory(config.model)),
-        architecture=type(model).__name__,
         hidden_size=model.config.get_text_config().hidden_size,
         vocab_size=model.config.get_text_config().vocab_size,
-        num_layers=model.config.get_text_config().num_hidden_layers,
         linear_modules=linear_modules(model),
         total_params=sum(parameter.numel() for parameter in model.parameters()),
-        tied_embeddings=_tied(model),
         max_prompt_tokens=max(len(ids) for ids in tokenizer(texts)["input_ids"]),
-        unknown_characters=unknown_characters(tokenizer, [*texts, task.sample_text()]),
+        unknown_characters=unknown_characters(tokenizer, [*texts, *answers, task.sample_text()]),
         data_revision=data_revision(problems),
     )
 
@@ -87,8 +85,3 @@ def unknown_characters(tokenizer: Any, texts: Sequence[str]) -> str:
         for character, ids in zip(characters, encoded, strict=True)
         if not ids or unknown in ids
     )
-
-
-def _tied(model: Any) -> bool:
-    head, embedding = model.get_output_embeddings(), model.get_input_embeddings()
-    return head is not None and head.weight is embedding.weight

@@ -18,6 +18,7 @@ from study.lab import lab_model_path
 WEIGHTS, WEIGHTS_INDEX = "model.safetensors", "model.safetensors.index.json"
 VOCABULARIES = ("tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt", "spiece.model")
 HASH_LENGTH = 16
+NOT_THE_MODEL = ("lab.json", "trainer_state.json")  # about a model, not part of it
 _CHUNK = 1 << 20  # bytes read at a time when a file is hashed
 
 
@@ -70,9 +71,16 @@ def weight_files(path: Path) -> list[Path]:
 
 
 def model_revision(path: Path) -> str:
-    """Returns the SHA-256 of ``config.json`` and the weight files, shortened to 16 digits."""
+    """Returns the SHA-256 of what decides a model's tokens, shortened to 16 digits.
+
+    That is its configuration, its tokenizer, its weights, and any code it brings.
+    """
     digest = hashlib.sha256()
-    for file in [path / "config.json", *weight_files(path)]:
+    small = sorted(
+        [*path.glob("*.json"), *path.glob("*.txt"), *path.glob("*.model"), *path.glob("*.py")]
+    )
+    for file in [*(f for f in small if f.name not in NOT_THE_MODEL), *weight_files(path)]:
+        digest.update(file.name.encode())
         with file.open("rb") as stream:
             while chunk := stream.read(_CHUNK):
                 digest.update(chunk)

@@ -28,7 +28,7 @@ def overhead_s(runs: int) -> float:
     with tempfile.TemporaryDirectory() as directory:
         store = ExperimentStore(Path(directory))
         store.write_plan(to_json(replace(plan, runs=plan.runs[:runs])))
-        Worker(store, 60, ENGINES).work()
+        Worker(store, 60, engines=ENGINES).work()
         times = sorted(p.stat().st_mtime for p in store.path.glob("*/*/record.json"))
     return statistics.median(b - a for a, b in itertools.pairwise(times[1:]))
 

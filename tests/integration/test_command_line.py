@@ -113,7 +113,7 @@ def test_the_wandb_mirror_holds_what_the_store_holds(singles: Path) -> None:
 
 def read_offline_run(experiment: Path, run_id: str) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """History rows and configuration of an offline W&B run, read back from its own file."""
-    (file,) = experiment.glob(f"wandb/offline-run-*-{run_id}/run-{run_id}.wandb")
+    (file,) = experiment.glob(f"wandb/offline-run-*/run-{experiment.name}-{run_id}.wandb")
     rows: list[dict[str, Any]] = []
     config: dict[str, Any] = {}
     for entry in wandb_records(file.read_bytes()):
@@ -156,6 +156,12 @@ def wandb_records(data: bytes) -> Iterator[Any]:
             "names its own arms, so seed cannot be swept",
         ),
         (["-m", "experiment=quickstart", "objective.learning_rate=1"], "space.learning_rate"),
+        (["-m", "experiment=quickstart,other"], "one experiment at a time"),
+        (["-m", "workers=1,2"], "a sweep can only set keys of a run"),
+        (["-m", "save=none,last"], "are the same configuration"),
+        (["-m", "seed=0,1", "space=lab64"], "space.learning_rate is only read with experiment="),
+        (["-m", "experiment=quickstart", "+space.learning_rate.x=[1e-3]"], "neither an arm"),
+        (["-m", "experiment=quickstart", "+experiment.arms.x=[workers=2]"], "arm 'x' can only set"),
         (["model=local", "model.path=/nowhere"], "model directory /nowhere does not exist"),
         (["method.target_modules=[q_proj,v_porj]"], "'v_porj' matches no linear layer"),
         (["method.rank=4096"], "method.rank <= "),
@@ -235,4 +241,4 @@ def test_ctrl_c_says_how_to_resume_and_leaves_no_process(tmp_path: Path) -> None
     ids = {record["run_id"] for record in records(tmp_path / "interrupted")}
     assert len(ids) == 4
     mirrored = (tmp_path / "interrupted").glob("wandb/offline-run-*/run-*.wandb")
-    assert {path.stem.removeprefix("run-") for path in mirrored} == ids
+    assert {path.stem.removeprefix("run-interrupted-") for path in mirrored} == ids

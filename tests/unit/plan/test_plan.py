@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from study.config import SeedsConfig
+from study.plan.arms import extended
 from study.plan.budget import bill
 from study.plan.description import check_rank, resolve_targets, trainable_params
 from study.plan.experiment import (
@@ -326,3 +327,23 @@ def test_alpha_rules_by_hand() -> None:
 def test_arm_identity_has_no_rate_and_no_seed() -> None:
     a, b = run_config(objective=objective(learning_rate=1e-4)), run_config(seed=7)
     assert arm_identity(a, description(), []) == arm_identity(b, description(), [])
+
+
+def test_arms_that_are_the_same_configuration_are_refused() -> None:
+    arms = {
+        "a": arm("a", run_config(lora()), LORA_RATES),
+        "b": arm("b", run_config(lora(target_modules=["all"])), LORA_RATES),
+    }
+    with pytest.raises(ValueError, match="a and b are the same configuration"):
+        plan_search(experiment(arms={"a": [], "b": []}), arms, "trl")
+
+
+def test_an_extended_experiment_can_still_gain_an_arm() -> None:
+    old = toy_plan(extend=1)
+    arms = {name: extended(a, ["high"], 1) for name, a in old.arms.items()}
+    grown = dataclasses.replace(old, arms=arms, extended=["high"])
+    fresh = {**old.arms, "lora-r2": arm("lora-r2", run_config(lora(2)), LORA_RATES)}
+    names = {"full": [], "lora-r1": [], "lora-r2": []}
+    merged = merge(grown, plan_search(experiment(extend=1, arms=names), fresh, "trl"))
+    assert len(merged.arms["lora-r2"].learning_rates) == 4
+    assert len(merged.cells("lora-r2", "search")) == 8

@@ -13,7 +13,6 @@ import pytest
 
 from study.records.record import Record
 from study.records.store import ExperimentStore
-from study.sweep import claims as module
 from study.sweep.claims import Claims, lease_is_fresh
 from tests.plans import toy_plan
 
@@ -133,11 +132,36 @@ def test_claims_of_dead_processes_are_ended(store: ExperimentStore) -> None:
 def test_a_lease_is_held_by_that_very_process() -> None:
     me = psutil.Process()
     lease = {"host": socket.gethostname(), "pid": me.pid, "started": me.create_time()}
-    assert lease_is_fresh({**lease, "renewed": 0})
-    assert not lease_is_fresh({**lease, "started": me.create_time() - 1000, "renewed": time.time()})
+    assert lease_is_fresh({**lease, "expires": 0})
+    later = time.time() + 100
+    assert not lease_is_fresh({**lease, "started": me.create_time() - 1000, "expires": later})
 
 
 def test_a_lease_from_elsewhere_counts_by_its_age() -> None:
     lease = {"host": "elsewhere", "pid": 1, "started": 0.0}
-    assert lease_is_fresh({**lease, "renewed": time.time()})
-    assert not lease_is_fresh({**lease, "renewed": time.time() - module.FOREIGN_LEASE_S - 1})
+    assert lease_is_fresh({**lease, "expires": time.time() + 1})
+    assert not lease_is_fresh({**lease, "expires": time.time() - 1})
+
+
+def test_a_lost_claim_is_noticed_on_renewal(store: ExperimentStore) -> None:
+    claims, plan = enqueue_all(store), toy_plan()
+    claim = claims.take(plan.runs)
+    assert claim is not None
+    assert claims.renew(claim)
+    Claims(store).give_back(claim, "killed")
+    claim.renewed_at = 0.0
+    assert not claims.renew(claim)
+
+
+def test_a_torn_journal_is_repaired_with_a_copy(store: ExperimentStore) -> None:
+    claims, plan = enqueue_all(store), toy_plan()
+    claim = claims.take(plan.runs)
+    assert claim is not None
+    torn = store.journal_path.read_bytes()[:-15]
+    store.journal_path.write_bytes(torn)
+    again = Claims(store)
+    assert store.journal_path.with_suffix(".torn").read_bytes() == torn
+    assert again.live() <= {run.run_id for run in plan.runs}
+    second = again.take(plan.runs)
+    assert second is not None
+    Claims(store).live()  # readable for ever after

@@ -16,7 +16,9 @@ import pytest
 from study.config import SeedsConfig, with_cell
 from study.plan.experiment import to_json
 from study.records.store import ExperimentStore
-from study.sweep.schedule import read_state
+from study.sweep import schedule
+from study.sweep.claims import Claims
+from study.sweep.schedule import State, read_state, refresh
 from study.sweep.worker import Worker
 from tests.engine_double import true_score
 from tests.plans import toy_plan
@@ -32,7 +34,7 @@ def prepared(path: Path, **changes: object) -> ExperimentStore:
 
 
 def drain(store: ExperimentStore, stall_timeout_s: float = 60) -> None:
-    Worker(store, stall_timeout_s, ENGINES).work()
+    Worker(store, stall_timeout_s, engines=ENGINES).work()
 
 
 def assert_every_planned_run_once(store: ExperimentStore) -> None:
@@ -113,13 +115,18 @@ from pathlib import Path
 from study.records.store import ExperimentStore
 from study.sweep.worker import Worker
 if __name__ == "__main__":
-    Worker(ExperimentStore(Path(sys.argv[1])), 60, {"trl": "tests.engine_double"}).work()
+    Worker(ExperimentStore(Path(sys.argv[1])), 60, engines={"trl": "tests.engine_double"}).work()
 """
 
 
 def start_worker(store: ExperimentStore, script: Path) -> subprocess.Popen[bytes]:
     script.write_text(WORK)
-    environment = {**os.environ, "ENGINE_DOUBLE_STEP_S": "0.05", "PYTHONPATH": str(ROOT)}
+    environment = {
+        **os.environ,
+        "ENGINE_DOUBLE_STEP_S": "0.05",
+        "ENGINE_DOUBLE_LOG": str(script.with_name("trained.txt")),
+        "PYTHONPATH": str(ROOT),
+    }
     return subprocess.Popen([sys.executable, str(script), str(store.path)], env=environment)
 
 
@@ -141,6 +148,77 @@ def test_killed_workers_lose_and_double_nothing(tmp_path: Path, kills: int) -> N
     assert_every_planned_run_once(store)
     noted = [json.loads(x) for p in store.path.glob("*/*/attempts.jsonl") for x in p.open()]
     assert all(a["status"] == "killed" and not a["spent"] for a in noted)
+
+
+@pytest.mark.timeout(120)
+def test_two_workers_train_each_run_once(tmp_path: Path) -> None:
+    store = prepared(tmp_path / "runs")
+    workers = [start_worker(store, tmp_path / "work.py") for _ in range(2)]
+    assert [worker.wait(timeout=100) for worker in workers] == [0, 0]
+    assert_every_planned_run_once(store)
+    trained = (tmp_path / "trained.txt").read_text().split()
+    assert sorted(trained) == sorted(read_state(store).records)
+
+
+def test_a_run_that_ends_while_the_plan_is_refreshed_is_not_put_up_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = prepared(tmp_path)
+    mine, other = Claims(store), Claims(store)
+    refresh(store, mine)
+    claim = other.take(toy_plan().runs)
+    assert claim is not None
+
+    def read_while_the_other_gives_up(store: ExperimentStore) -> State:
+        state = read_state(store)
+        other.give_back(claim, "failed")
+        return state
+
+    monkeypatch.setattr(schedule, "read_state", read_while_the_other_gives_up)
+    refresh(store, mine)
+    assert claim.run.run_id not in mine.live()  # put up by the next refresh, not by this one
+
+
+def test_a_worker_leaves_although_runs_given_up_still_wait(tmp_path: Path) -> None:
+    store = ExperimentStore(tmp_path)
+    one = toy_plan(seeds=SeedsConfig(search=[13], report=[]))
+    store.write_plan(to_json(replace(one, runs=one.runs[:1], max_retries=1)))
+    run = one.runs[0]
+    refresh(store, Claims(store))
+    store.append_attempt(run.arm, run.run_id, 1, "failed", "boom")
+    store.write_plan(to_json(replace(one, runs=one.runs[:1], max_retries=0)))
+    drain(store)
+    assert read_state(store).given_up == {run.run_id}
+
+
+def test_a_result_whose_worker_died_is_published_not_trained_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = prepared(tmp_path)
+    run = toy_plan().runs[0]
+
+    def die(*_: object) -> bool:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ExperimentStore, "publish", die)
+        with pytest.raises(KeyboardInterrupt):
+            drain(store)
+    result = store.run_dir(run.arm, run.run_id) / "attempts" / "1" / "result.json"
+    left = json.loads(result.read_text())
+    result.write_text(json.dumps({**left, "status_reason": "left by the dead"}))
+    drain(store)
+    assert_every_planned_run_once(store)
+    record = store.record(run.arm, run.run_id)
+    assert record is not None
+    assert record.status_reason == "left by the dead"
+
+
+def test_a_worker_can_be_asked_for_some_runs_only(tmp_path: Path) -> None:
+    store = prepared(tmp_path)
+    wanted = {run.run_id for run in toy_plan().runs[:2]}
+    Worker(store, 60, wanted, ENGINES).work()
+    assert read_state(store).records.keys() == wanted
 
 
 @pytest.mark.timeout(60)

@@ -1,0 +1,127 @@
+"""``plan.json``, checked against what ``study`` writes: one sentence for whatever does not fit."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from analysis.files import ABSENT, PLANNED_COLUMNS, is_integer, is_number, read_json
+from study.plan.experiment import SCHEMA_VERSION
+
+REQUIRED = ("schema_version", "experiment", "arms", "runs", "looks", "max_retries")
+KINDS = ("experiment", "adhoc", "single")
+PHASES = ("search", "report")
+
+
+def read_plan(path: Path) -> dict[str, Any]:
+    """The plan of the experiment directory ``path``.
+
+    Raises:
+        ValueError: if the directory is missing, empty, or without a plan that ``study`` wrote.
+    """
+    if not path.is_dir():
+        raise ValueError(f"no such experiment directory: {path}")
+    if not any(path.iterdir()):
+        raise ValueError(f"the experiment directory is empty: {path}")
+    file = path / "plan.json"
+    plan, problem = read_json(file)
+    if problem == ABSENT:
+        raise ValueError(f"not an experiment directory: no plan.json in {path}")
+    if plan is None:
+        raise ValueError(f"{file} {problem}")
+    _check_plan(file, plan)
+    return plan
+
+
+def _check_plan(file: Path, plan: Mapping[str, Any]) -> None:
+    foreign = f"{file} is not a plan written by study"
+    absent = [key for key in REQUIRED if key not in plan]
+    if "schema_version" not in absent and plan["schema_version"] != SCHEMA_VERSION:
+        raise ValueError(
+            f"{file} has schema_version {plan['schema_version']!r}; this version of analysis "
+            f"reads {SCHEMA_VERSION}"
+        )
+    if absent:
+        raise ValueError(f"{foreign}: it lacks {', '.join(absent)}")
+    arms, runs = plan["arms"], plan["runs"]
+    for key, least in (("looks", 1), ("max_retries", 0)):
+        if not is_integer(plan[key]) or plan[key] < least:
+            raise ValueError(f"{foreign}: {key} >= {least} must hold, got {plan[key]!r}")
+    problem = _experiment_problem(plan["experiment"])
+    if problem:
+        raise ValueError(f"{foreign}: {problem}")
+    if not isinstance(arms, dict) or not all(_is_arm(arm) for arm in arms.values()):
+        raise ValueError(f"{foreign}: each of its arms needs a config and learning_rates")
+    if not isinstance(runs, list) or not all(_is_planned(run, arms) for run in runs):
+        raise ValueError(
+            f"{foreign}: each of its runs needs {', '.join(PLANNED_COLUMNS)}, an arm of the plan "
+            f"and a phase of {' or '.join(PHASES)}"
+        )
+    _check_counted_once(file, runs)
+
+
+def _experiment_problem(experiment: object) -> str:
+    if not isinstance(experiment, dict) or not {"name", "kind", "seeds"} <= set(experiment):
+        return "its experiment needs name, kind and seeds"
+    if experiment["kind"] not in KINDS:
+        return f"its kind must be one of {', '.join(KINDS)}, got {experiment['kind']!r}"
+    margin, factors = experiment.get("margin"), experiment.get("factors", [])
+    if margin is not None and not (is_number(margin) and margin > 0):
+        return f"experiment.margin > 0 must hold, got {margin!r}"
+    if not isinstance(factors, list) or not all(isinstance(key, str) for key in factors):
+        return f"experiment.factors must be a list of keys, got {factors!r}"
+    return _seeds_problem(experiment["seeds"])
+
+
+def _seeds_problem(seeds: object) -> str:
+    if not isinstance(seeds, dict) or not set(PHASES) <= set(seeds):
+        return "its seeds need search and report"
+    for phase in PHASES:
+        if not isinstance(seeds[phase], list) or not all(map(is_integer, seeds[phase])):
+            return f"seeds.{phase} must be a list of integers, got {seeds[phase]!r}"
+    shared = sorted(set(seeds["search"]) & set(seeds["report"]))
+    if shared:
+        return f"search and report seeds must be disjoint, both hold {shared}"
+    return ""
+
+
+def _is_arm(arm: object) -> bool:
+    if not isinstance(arm, dict):
+        return False
+    config, rates = arm.get("config"), arm.get("learning_rates")
+    if not isinstance(config, dict) or not all(isinstance(v, dict) for v in _groups(config)):
+        return False
+    method = config["method"]
+    named = isinstance(method.get("name"), str)
+    ranked = is_integer(method.get("rank", 1))
+    return named and ranked and isinstance(rates, list) and all(map(is_number, rates))
+
+
+def _groups(config: Mapping[str, Any]) -> list[object]:
+    """The parts of a run's config that analysis looks into; only the method must be there."""
+    others = ("model", "task", "objective", "evaluation")
+    return [config.get("method"), *(config.get(name, {}) for name in others)]
+
+
+def _is_planned(run: object, arms: Mapping[str, Any]) -> bool:
+    if not isinstance(run, dict) or not set(PLANNED_COLUMNS) <= set(run):
+        return False
+    names = all(isinstance(run[key], str) for key in ("run_id", "arm", "phase"))
+    numbers = is_number(run["learning_rate"]) and is_integer(run["seed"])
+    return names and numbers and run["arm"] in arms and run["phase"] in PHASES
+
+
+def _check_counted_once(file: Path, runs: list[dict[str, Any]]) -> None:
+    """Refuse a run, or a cell of the plan, that would count twice."""
+    for run_id, count in Counter(run["run_id"] for run in runs).items():
+        if count > 1:
+            raise ValueError(f"{file} names run {run_id!r} twice")
+    cells = Counter(tuple(run[key] for key in PLANNED_COLUMNS[1:]) for run in runs)
+    for (arm, phase, rate, seed), count in cells.items():
+        if count > 1:
+            raise ValueError(
+                f"{file} names {count} runs of arm {arm!r} in the {phase} phase at learning rate "
+                f"{rate:g} with seed {seed}: give the changed experiment a new name=..."
+            )
