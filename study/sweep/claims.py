@@ -11,7 +11,6 @@ import socket
 import time
 import warnings
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +49,7 @@ class Claims:
     """The storage's view of a plan."""
 
     def __init__(self, store: ExperimentStore, lease_s: float = LEASE_GRACE_S) -> None:
+        self._store = store
         self._lease_s = lease_s
         repair_journal(store.journal_path)
         with warnings.catch_warnings():
@@ -76,13 +76,14 @@ class Claims:
 
     def take(self, runs: list[PlannedRun]) -> Claim | None:
         """Claim the first of ``runs`` that waits; None if none does."""
-        waiting = self._by_run_id(TrialState.WAITING)
-        for run in runs:
-            for trial in waiting.get(run.run_id, []):
-                if self._set_state(trial._trial_id, TrialState.RUNNING):
+        with self._store.lock():
+            waiting = self._by_run_id(TrialState.WAITING)
+            for run in runs:
+                for trial in waiting.get(run.run_id, []):
                     claim = Claim(run=run, trial_id=trial._trial_id, renewed_at=0.0)
-                    self.renew(claim)
-                    return claim
+                    # The lease first: a worker killed in between leaves the trial waiting.
+                    if self.renew(claim) and self._set_state(claim.trial_id, TrialState.RUNNING):
+                        return claim
         return None
 
     def renew(self, claim: Claim) -> bool:
@@ -109,7 +110,7 @@ class Claims:
         alive: set[str] = set(self._by_run_id(TrialState.WAITING))
         for run_id, trials in self._by_run_id(TrialState.RUNNING).items():
             for trial in trials:
-                if trial_is_held(trial):
+                if lease_is_fresh(trial.user_attrs["lease"]):
                     alive.add(run_id)
                 else:
                     self._set_state(trial._trial_id, TrialState.FAIL, status="killed")
@@ -208,16 +209,6 @@ def _lease(lasting_s: float) -> dict[str, Any]:
         "started": process.create_time(),
         "expires": time.time() + lasting_s,
     }
-
-
-def trial_is_held(trial: FrozenTrial) -> bool:
-    """Whether a living worker holds a running trial."""
-    lease = trial.user_attrs.get("lease")
-    if lease is not None:
-        return lease_is_fresh(lease)
-    # Taken a moment ago, the lease not yet written; or its taker died in that very moment.
-    assert trial.datetime_start is not None
-    return (datetime.now() - trial.datetime_start).total_seconds() < LEASE_GRACE_S
 
 
 def lease_is_fresh(lease: dict[str, Any]) -> bool:

@@ -119,8 +119,8 @@ if __name__ == "__main__":
 """
 
 
-def start_worker(store: ExperimentStore, script: Path) -> subprocess.Popen[bytes]:
-    script.write_text(WORK)
+def start_worker(store: ExperimentStore, script: Path, first: str = "") -> subprocess.Popen[bytes]:
+    script.write_text(first + WORK)
     environment = {
         **os.environ,
         "ENGINE_DOUBLE_STEP_S": "0.05",
@@ -191,19 +191,12 @@ def test_a_worker_leaves_although_runs_given_up_still_wait(tmp_path: Path) -> No
     assert read_state(store).given_up == {run.run_id}
 
 
-def test_a_result_whose_worker_died_is_published_not_trained_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    store = prepared(tmp_path)
+def test_a_result_whose_worker_died_is_published_not_trained_again(tmp_path: Path) -> None:
+    store = prepared(tmp_path / "runs")
+    dying = "import os; from study.records.store import ExperimentStore as S\n"
+    dying += "S.publish = lambda *_: os._exit(9)\n"
+    assert start_worker(store, tmp_path / "work.py", dying).wait(timeout=60) == 9
     run = toy_plan().runs[0]
-
-    def die(*_: object) -> bool:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(ExperimentStore, "publish", die)
-        with pytest.raises(KeyboardInterrupt):
-            drain(store)
     result = store.run_dir(run.arm, run.run_id) / "attempts" / "1" / "result.json"
     left = json.loads(result.read_text())
     result.write_text(json.dumps({**left, "status_reason": "left by the dead"}))
