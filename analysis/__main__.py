@@ -81,11 +81,9 @@ def _claims(directory: Path, *, as_json: bool) -> None:
     if as_json:
         print(wording.claims_json(found))
         return
-    banner = wording.banner(sweep)
-    if banner:
-        print(banner)
-    for verdict in found:
-        print(wording.verdict_line(verdict))
+    lines = (wording.first_line(sweep), wording.banner(sweep), *map(wording.verdict_line, found))
+    for line in filter(None, lines):
+        print(line)
 
 
 if __name__ == "__main__":

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
 
-from analysis.arms import Arm, Choice, arms, base_score, choice, scored, subject
+from analysis.arms import Arm, Choice, arms, base_score, choice, reported, scored, subject
 from analysis.claims.learning_rate import HIGH, LOW
 from analysis.load import Sweep
 from analysis.optimum import Optimum
@@ -115,7 +114,7 @@ class OptimumFigure:
     subject: str
     rows: tuple[tuple[Arm, Optimum | None], ...]
     ten_times: float | None
-    """Ten times LR* of the first FullFT arm."""
+    """Ten times LR* of the FullFT arm; None unless there is one, and its LR* has an interval."""
     window: tuple[float, float] | None
     """5 and 20 times it."""
 
@@ -137,7 +136,7 @@ def rank_figure(sweep: Sweep) -> RankFigure:
     full: list[RankPoint] = []
     lora: list[RankPoint] = []
     for arm in arms(sweep):
-        points = _points(scored(sweep.runs, arm.name, "report"), "lora_rank")
+        points = _points(reported(sweep, arm.name), "lora_rank")
         if points:
             row = RankPoint(arm, points, mean_interval([p.score for p in points]))
             (full if arm.is_full else lora).append(row)
@@ -154,8 +153,9 @@ def learning_figure(sweep: Sweep) -> LearningFigure:
     curves = []
     for arm in arms(sweep):
         chosen = choice(sweep, arm.name)
-        rows = scored(sweep.runs, arm.name, phase)
+        rows = reported(sweep, arm.name)
         if chosen is not None and phase == "search":
+            rows = scored(sweep.runs, arm.name, phase)
             rows = rows[rows["learning_rate"] == chosen.learning_rate]
         seeds = tuple(_seed_curve(row, by_run[row.run_id]) for row in _rows(rows, by_run))
         if chosen is not None and seeds:
@@ -166,11 +166,11 @@ def learning_figure(sweep: Sweep) -> LearningFigure:
 def optimum_figure(sweep: Sweep, optima: dict[str, Optimum]) -> OptimumFigure:
     """LR* by arm and ten times FullFT's."""
     rows = tuple((arm, optima.get(arm.name)) for arm in arms(sweep))
-    full = [o.lr.point for arm, o in rows if arm.is_full and o is not None]
-    if not full or not math.isfinite(full[0]):
+    full = [found for arm, found in rows if arm.is_full]
+    if len(full) != 1 or full[0] is None or full[0].lr.interval is None:
         return OptimumFigure(subject(sweep), rows, None, None)
-    low, high = (factor * full[0] for factor in (LOW, HIGH))
-    return OptimumFigure(subject(sweep), rows, 10 * full[0], (low, high))
+    best = full[0].lr.point
+    return OptimumFigure(subject(sweep), rows, 10 * best, (LOW * best, HIGH * best))
 
 
 def _rows(rows: pd.DataFrame, by_run: dict[str, pd.DataFrame]) -> list[Any]:

@@ -124,8 +124,10 @@ def _draw_plateau(plateau: Optimum, ax: Axes, y: float, colour: str) -> None:
 def _rate_legend(data: RateFigure, style: dict[str, Look]) -> list[Line2D]:
     names = [curve.arm.name for curve in data.curves]
     handles = [line_handle(n, color=style[n].colour, marker=style[n].marker) for n in names]
-    final = all(curve.choice.final for curve in data.curves if curve.choice)
-    star, face = ("selected rate", GREY) if final else ("best mean so far", "white")
+    chosen = [curve.choice for curve in data.curves if curve.choice]
+    star, face = ("selected rate", GREY) if all(c.final for c in chosen) else ("best mean", "white")
+    if any(c.so_far for c in chosen):
+        star = "best mean so far"
     handles.append(mark_handle(star, "*", 11, markerfacecolor=face, markeredgecolor=GREY))
     points = [point for curve in data.curves for point in curve.points]
     estimates = [mean for curve in data.curves for _, mean in curve.means]

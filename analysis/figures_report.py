@@ -10,16 +10,11 @@ from pathlib import Path
 
 from matplotlib.axes import Axes
 
-from analysis.figure_data import (
-    SearchSummary,
-    learning_figure,
-    optimum_figure,
-    rank_figure,
-    rate_figure,
-)
+from analysis.figure_data import learning_figure, optimum_figure, rank_figure, rate_figure
 from analysis.figures import draw_learning, draw_optima, draw_ranks, draw_rates
 from analysis.figures_style import SUFFIXES, figure
 from analysis.load import Sweep
+from analysis.search import SearchSummary
 
 Draw = Callable[[Axes], None]
 
@@ -97,7 +92,7 @@ def _learning(sweep: Sweep, directory: Path) -> FigureFile:
     )
     if data.phase == "search":
         caption += (
-            " These are search seeds at the best rate so far, the same seeds that chose it: an "
+            " These are search seeds at the rate of best mean, the same seeds that chose it: an "
             "optimistic view."
         )
     draw = partial(draw_learning, data)

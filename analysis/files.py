@@ -13,7 +13,13 @@ from study.records.record import RESULT_STATUSES, SCHEMA_VERSION, Record
 
 PLANNED_COLUMNS = ("run_id", "arm", "phase", "learning_rate", "seed")
 RECORD_TYPES = get_type_hints(Record)
-TYPES_IN_WORDS = {float: "a number", int: "an integer", str: "text", list: "a list of texts"}
+TYPES_IN_WORDS = {
+    float: "a number",
+    int: "an integer",
+    list: "a list of texts",
+    dict: "an object",
+    str: "text",
+}
 ABSENT = "is not there"
 
 
@@ -107,8 +113,8 @@ def _fits(value: object, kind: Any) -> bool:
 
 
 def _in_words(kind: Any) -> str:
-    named = next((option for option in get_args(kind) if option in TYPES_IN_WORDS), kind)
-    return TYPES_IN_WORDS.get(get_origin(named) or named, "an object")
+    options = (get_origin(kind) or kind, *get_args(kind))
+    return next(TYPES_IN_WORDS[option] for option in options if option in TYPES_IN_WORDS)
 
 
 def _same(a: object, b: object) -> bool:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from analysis.arms import Arm, arms, count_text, rate_text
+from analysis.arms import Arm, arms, rate_text
 from analysis.load import Sweep
+from analysis.search import SearchSummary
 
 
-def methods(sweep: Sweep) -> list[str]:
+def methods(sweep: Sweep, search: SearchSummary) -> list[str]:
     """How the numbers came about, in sentences read off the plan and the records."""
+    looks = int(sweep.plan["looks"])
     return [
         _objective_sentence(sweep),
         *(_arm_sentence(sweep, arm) for arm in arms(sweep)),
@@ -20,12 +22,13 @@ def methods(sweep: Sweep) -> list[str]:
         f"{_setting(sweep, 'objective', 'temperature')} as in training; greedy accuracy is "
         "beside it. Diverged runs count with the worst score, 0, and are never dropped; the best "
         "evaluation of a run is stored and not used.",
-        f"Precision: {_precision(sweep)}. Engine: {sweep.plan.get('engine', 'unknown')}. The "
-        f"experiment was looked at {count_text([int(sweep.plan['looks'])], 'time')}: 1, and 1 more "
-        "each time runs were added.",
+        f"Precision: {_precision(sweep)}. Engine: {sweep.plan.get('engine', 'unknown')}. "
+        f"Runs were added to the plan in {looks} launch{'' if looks == 1 else 'es'}.",
         "Intervals are Student's t over seeds at 90 %; seeds are the unit of replication. The "
         "best learning rate (LR*) is the log-midpoint of the plateau, the rates whose mean score "
-        "is within a fifth of the rise below the top.",
+        f"is within f = {search.fraction:.2f} of the rise below the top. Intervals of learning "
+        "rates add a grid term: the place of an edge between two grid points is unknown however "
+        "many seeds there are.",
     ]
 
 

@@ -53,7 +53,9 @@ def _check_plan(file: Path, plan: Mapping[str, Any]) -> None:
     if problem:
         raise ValueError(f"{foreign}: {problem}")
     if not isinstance(arms, dict) or not all(_is_arm(arm) for arm in arms.values()):
-        raise ValueError(f"{foreign}: each of its arms needs a config and learning_rates")
+        raise ValueError(
+            f"{foreign}: each of its arms needs a config with a method, and learning_rates"
+        )
     if not isinstance(runs, list) or not all(_is_planned(run, arms) for run in runs):
         raise ValueError(
             f"{foreign}: each of its runs needs {', '.join(PLANNED_COLUMNS)}, an arm of the plan "
@@ -94,9 +96,12 @@ def _is_arm(arm: object) -> bool:
     if not isinstance(config, dict) or not all(isinstance(v, dict) for v in _groups(config)):
         return False
     method = config["method"]
-    named = isinstance(method.get("name"), str)
-    ranked = is_integer(method.get("rank", 1))
-    return named and ranked and isinstance(rates, list) and all(map(is_number, rates))
+    named = isinstance(method.get("name"), str) and is_integer(method.get("rank", 1))
+    return named and isinstance(rates, list) and len(rates) > 0 and all(map(_is_rate, rates))
+
+
+def _is_rate(value: Any) -> bool:
+    return is_number(value) and value > 0
 
 
 def _groups(config: Mapping[str, Any]) -> list[object]:
@@ -109,7 +114,7 @@ def _is_planned(run: object, arms: Mapping[str, Any]) -> bool:
     if not isinstance(run, dict) or not set(PLANNED_COLUMNS) <= set(run):
         return False
     names = all(isinstance(run[key], str) for key in ("run_id", "arm", "phase"))
-    numbers = is_number(run["learning_rate"]) and is_integer(run["seed"])
+    numbers = _is_rate(run["learning_rate"]) and is_integer(run["seed"])
     return names and numbers and run["arm"] in arms and run["phase"] in PHASES
 
 

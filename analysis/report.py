@@ -18,19 +18,13 @@ from analysis import wording
 from analysis.arms import arms, count_text, rate_text
 from analysis.claims import check_claims
 from analysis.claims.verdict import Verdict
-from analysis.figure_data import SearchSummary, search_summary
 from analysis.figures_report import FigureFile, write_figures
+from analysis.glossary import meaning
 from analysis.load import Sweep, provenance, samples
 from analysis.methods import methods
-from analysis.tables import (
-    ArmRow,
-    arm_rows,
-    arms_frame,
-    cell_rows,
-    cells_frame,
-    status_rows,
-    statuses_frame,
-)
+from analysis.search import SearchSummary, search_summary
+from analysis.table_frames import arms_frame, cells_frame, statuses_frame
+from analysis.tables import ArmRow, arm_rows, cell_rows, status_rows
 
 TEMPLATES = Path(__file__).with_name("templates")
 SAMPLES_PER_ARM = 2
@@ -42,7 +36,7 @@ class Report:
 
     index: Path
     headlines: list[str]
-    """The page's first lines: what is unfinished, the verdicts, the scores and rates."""
+    """The page's first lines: its subject, what is unfinished, verdicts, scores and rates."""
     verdicts: list[Verdict]
 
 
@@ -54,7 +48,7 @@ def write_report(sweep: Sweep) -> Report:
     out = sweep.path / "report"
     (out / "tables").mkdir(parents=True, exist_ok=True)
     search = search_summary(sweep)
-    found = check_claims(sweep)
+    found = check_claims(sweep, search)
     rows = arm_rows(sweep, search)
     figures = write_figures(sweep, search, out / "figures")
     for name, frame in _tables(sweep, rows).items():
@@ -62,7 +56,12 @@ def write_report(sweep: Sweep) -> Report:
     sweep.excluded.to_csv(out / "excluded.csv", index=False)
     (out / "claims.json").write_text(wording.claims_json(found) + "\n", encoding="utf-8")
     _publish(out / "index.html", _render(sweep, search, rows, found, figures))
-    lines = [wording.banner(sweep), *wording.headlines(found), *wording.summary(rows)]
+    lines = [
+        wording.first_line(sweep),
+        wording.banner(sweep),
+        *wording.headlines(found),
+        *wording.summary(rows),
+    ]
     return Report(out / "index.html", [line for line in lines if line], found)
 
 
@@ -103,9 +102,10 @@ def _render(
         "score": wording.score_text,
         "difference": wording.difference_text,
         "rate_estimate": wording.rate_estimate_text,
-        "ratio": wording.ratio_text,
+        "difference_cell": wording.difference_cell,
+        "ratio_cell": wording.ratio_cell,
         "verdict_estimate": wording.verdict_estimate,
-        "meaning": wording.meaning,
+        "meaning": meaning,
         "quantity": wording.quantity_text,
         "seconds": wording.seconds_text,
     }
@@ -125,7 +125,7 @@ def _render(
         excluded=_records(sweep.excluded[sweep.excluded["kind"] != "failed attempt"]),
         attempts=_records(sweep.attempts),
         samples=_samples(sweep),
-        methods=methods(sweep),
+        methods=methods(sweep, search),
         glossary=_glossary(sweep, rows, found),
         provenance=_provenance(sweep),
         command=f"python -m analysis report {shlex.quote(str(sweep.path))}",
@@ -161,9 +161,10 @@ def _glossary(
         used |= dict.fromkeys(row.optimum.flags if row.optimum else ())
         used |= dict.fromkeys(row.ratio.flags if row.ratio else ())
         used |= dict.fromkeys(flag for flag, _ in row.flags)
+        used |= dict.fromkeys(filter(None, (row.difference_obstacle, row.ratio_obstacle)))
     for verdict in found:
         used |= dict.fromkeys(verdict.flags)
-    return [(code, wording.meaning(code)) for code in used]
+    return [(code, meaning(code)) for code in used]
 
 
 def _provenance(sweep: Sweep) -> list[str]:

@@ -9,94 +9,68 @@ from dataclasses import asdict
 from typing import Any
 
 from analysis.arms import count_text, model_name, rate_text, task_name
-from analysis.claims.verdict import Verdict
+from analysis.claims.verdict import REFUTED, SUPPORTED, UNDECIDED, Verdict, direction
+from analysis.glossary import meaning
 from analysis.load import Sweep
 from analysis.stats import MIN_SEEDS, Estimate
 from analysis.tables import REPORTED, ArmRow
 
-MEANINGS = {
-    "completed": "the run went to its last step",
-    "diverged": "the loss, a weight or a probability became infinite or undefined; the run counts "
-    "with the worst score, 0",
-    "no_signal": "no group of completions had unequal rewards in the first steps: a fault of the "
-    "set-up, no score",
-    "pruned": "stopped early by the search; no score",
-    "given up": "no record, and its retries are spent; a launch with retry=true reopens it",
-    "missing": "planned, no record yet",
-    "few_seeds": "fewer than 3 seeds: points, no interval, no verdict",
-    "edge_low": "the plateau reaches the low end of the grid: the best learning rate is an upper "
-    "bound, extend the grid downwards",
-    "edge_high": "the plateau reaches the high end of the grid: the best learning rate is a lower "
-    "bound, extend the grid upwards",
-    "edge_seed": "the curve of some single seed does not leave the plateau inside the grid",
-    "few_points": "too few learning rates, or too coarse a grid beside the plateau: no interval",
-    "flat": "the rise over the untrained model is too small against the noise: no best learning "
-    "rate",
-    "unresolved": "an edge of the plateau is sharper than the grid; a finer grid there would "
-    "narrow the interval",
-    "not_unimodal": "the mean curve has more than one hump; look at the points",
-    "shape_differs": "the two curves are not shifted copies of each other: ramp and cliff give "
-    "different ratios, the verdict uses the centre",
-    "saturated": "every completion of the last steps was correct",
-    "truncated": "more than half of the last completions hit the length limit",
-    "scorer_errors": "the scorer raised an error on some completions, which counted as wrong",
-    "pooled_sd": "the interval uses the run SD pooled over plateau and report runs, not the paired "
-    "differences alone",
-    "cross_fitted": "search seeds choose the rate and score it, each seed scored at the rate that "
-    "the others choose",
-    "unfinished": "runs are missing, so nothing is decided",
-    "incomplete": "a phase lacks scores that the comparison needs",
-    "no_baseline": "no full fine-tuning to compare with",
-    "no_gain": "full fine-tuning gains too little over the untrained model to keep up with",
-    "no_lora": "no LoRA arm to compare",
-    "precision_differs": "the arms run in different precisions",
-    "no_spread": "every seed gave the same score, so the spread is unknown",
-    "alpha_rules_differ": "the LoRA arms scale their updates by different rules",
-    "low": "the selected learning rate is the lowest of the grid",
-    "high": "the selected learning rate is the highest of the grid",
-}
-
+EQUAL, NOTED = "all values equal", "see notes"
+"""Why an estimate from enough seeds has no interval."""
 MAX_NAMED = 4
 """LoRA arms that a sentence names one by one; with more, the tables do."""
 RATIO_CLAIMS = ("C3",)
 QUESTIONS = {
-    "Does LoRA keep up with full fine-tuning?": ("C1", "C2"),
+    "Does LoRA score the same as full fine-tuning?": ("C1", "C2"),
     "Does LoRA want about ten times its learning rate?": RATIO_CLAIMS,
 }
 
 
-def meaning(code: str) -> str:
-    """A status or flag in words; the code itself where no words are known."""
-    return MEANINGS.get(code, code.replace("_", " "))
-
-
 def score_text(estimate: Estimate | None) -> str:
     """``0.495 [0.488, 0.502]``."""
-    return _estimate_text(estimate, lambda x: f"{x:.3f}")
+    return _estimate_text(estimate, lambda x: f"{x:.3f}", EQUAL)
 
 
 def difference_text(estimate: Estimate | None) -> str:
     """``-0.010 [-0.021, +0.001]``."""
-    return _estimate_text(estimate, lambda x: f"{x:+.3f}")
+    return _estimate_text(estimate, lambda x: f"{x:+.3f}", EQUAL)
 
 
 def rate_estimate_text(estimate: Estimate | None) -> str:
     """``2.7e-4 [1.8e-4, 4.1e-4]``."""
-    return _estimate_text(estimate, rate_text)
+    return _estimate_text(estimate, rate_text, NOTED)
 
 
 def ratio_text(estimate: Estimate | None) -> str:
     """``10.2 [6.8, 15.3]``."""
-    return _estimate_text(estimate, lambda x: f"{x:.1f}")
+    return _estimate_text(estimate, lambda x: f"{x:.1f}", NOTED)
 
 
-def _estimate_text(estimate: Estimate | None, show: Callable[[float], str]) -> str:
+def difference_cell(row: ArmRow) -> str:
+    """An arm's difference to FullFT, or why there is none."""
+    return _compared(row, row.difference_obstacle) or difference_text(row.difference)
+
+
+def ratio_cell(row: ArmRow) -> str:
+    """An arm's ratio of best learning rates to FullFT's, or why there is none."""
+    centre = row.ratio.centre if row.ratio else None
+    return _compared(row, row.ratio_obstacle) or ratio_text(centre)
+
+
+def _compared(row: ArmRow, obstacle: str) -> str:
+    """What stands in the place of a comparison that is not made; empty if it is."""
+    if row.arm.is_full:
+        return "baseline"
+    return f"not compared: {meaning(obstacle)}" if obstacle else ""
+
+
+def _estimate_text(estimate: Estimate | None, show: Callable[[float], str], why: str) -> str:
     """The point with its interval, or with the reason why none may be stated."""
     if estimate is None or not math.isfinite(estimate.point):
         return "none"
     if estimate.interval is None:
-        why = f"n = {estimate.n}" if estimate.n < MIN_SEEDS else "see notes"
-        return f"{show(estimate.point)} (no interval, {why})"
+        few = f"n = {estimate.n}" if estimate.n < MIN_SEEDS else ""
+        return f"{show(estimate.point)} (no interval, {few or why})"
     low, high = estimate.interval
     return f"{show(estimate.point)} [{show(low)}, {show(high)}]"
 
@@ -133,19 +107,41 @@ def headlines(verdicts: Sequence[Verdict]) -> list[str]:
     """The verdicts on single arms, a line per question; empty without verdicts."""
     lines = []
     for question, claims in QUESTIONS.items():
-        judged = [v for v in verdicts if v.claim_id in claims and len(v.arms) == 2]
+        # The verdict on all ranks names more arms, and no baseline only where no arm has one.
+        judged = [v for v in verdicts if v.claim_id in claims and len(v.arms) == 2 - _alone(v)]
         # C2 judges every rank, and C1 the highest once more: the last claim that speaks counts.
         last = max((v.claim_id for v in judged), default="")
-        seen = {v.arms[0]: v.verdict for v in judged if v.claim_id == last}
-        answers = []
-        for word in ("supported", "refuted", "undecided"):
-            names = [arm for arm, verdict in seen.items() if verdict == word]
-            if names:
-                answers.append(f"{word} for {_listed(names)}")
+        answers = _answers([v for v in judged if v.claim_id == last])
         if answers:
             text = "; ".join(answers)
             lines.append(f"{question} {text[0].upper()}{text[1:]}.")
     return lines
+
+
+def _alone(verdict: Verdict) -> bool:
+    return "no_baseline" in verdict.flags
+
+
+def _answers(judged: Sequence[Verdict]) -> list[str]:
+    """What is said of which arms, the supported first."""
+    order = {SUPPORTED: 0, REFUTED: 1, UNDECIDED: 2}
+    said: dict[str, list[str]] = {}
+    for verdict in sorted(judged, key=lambda v: (_alone(v), order[v.verdict])):
+        said.setdefault(_answer(verdict), []).append(verdict.arms[0])
+    return [
+        text.format(names=_listed(names), s="s" if len(names) == 1 else "")
+        for text, names in said.items()
+    ]
+
+
+def _answer(verdict: Verdict) -> str:
+    """A template; a refuted equality says on which side of full fine-tuning the arm lies."""
+    if _alone(verdict):
+        return f"not compared: {{names}} ({meaning('no_baseline')})"
+    if verdict.verdict == REFUTED and verdict.claim_id not in RATIO_CLAIMS:
+        side = direction(verdict.estimate or 0.0)
+        return f"refuted: {{names}} score{{s}} {side} full fine-tuning"
+    return f"{verdict.verdict} for {{names}}"
 
 
 def summary(rows: Sequence[ArmRow]) -> list[str]:
@@ -196,16 +192,33 @@ def _rate_sentence(lora: Sequence[ArmRow], full: ArmRow | None) -> str:
     for row, choice in chosen:
         by_rate.setdefault(choice.learning_rate, []).append(row.arm.name)
     shown = [f"{_listed(names)} {rate_text(rate)}" for rate, names in by_rate.items()]
-    final = all(choice.final for _, choice in chosen)
-    text = f"Learning rates {'selected' if final else 'best so far'}: {'; '.join(shown)}."
-    ratios = [
-        f"{row.arm.name} {ratio_text(row.ratio.centre)}"
+    how = "selected" if all(choice.final for _, choice in chosen) else "of best mean"
+    if any(choice.so_far for _, choice in chosen):
+        how = "best so far"
+    text = f"Learning rates {how}: {'; '.join(shown)}."
+    ratios = _ratios(lora)
+    if 0 < len(ratios) <= MAX_NAMED:
+        text += f" Best rate (middle of the plateau) over FullFT's: {'; '.join(ratios)}."
+    return text
+
+
+def _ratios(lora: Sequence[ArmRow]) -> list[str]:
+    """Ratio and n by arm, then the arms that are not compared, by what forbids it."""
+    found = [
+        f"{row.arm.name} {_with_n(row.ratio.centre)}"
         for row in lora
         if row.ratio and math.isfinite(row.ratio.centre.point)
     ]
-    if 0 < len(ratios) <= MAX_NAMED:
-        text += f" Best rate (middle of the plateau) over FullFT's: {_listed(ratios)}."
-    return text
+    apart: dict[str, list[str]] = {}
+    for row in lora:
+        if row.ratio_obstacle:
+            apart.setdefault(meaning(row.ratio_obstacle), []).append(row.arm.name)
+    return found + [f"{_listed(names)} not compared: {why}" for why, names in apart.items()]
+
+
+def _with_n(ratio: Estimate) -> str:
+    text = ratio_text(ratio)  # names n itself where n is why there is no interval
+    return text if ratio.n < MIN_SEEDS else f"{text}, n = {ratio.n}"
 
 
 def _listed(parts: Sequence[str]) -> str:

@@ -22,8 +22,8 @@ from study.config import (
 )
 from study.records.record import Record
 
-BASE = 0.18
-"""Accuracy of the untrained synthetic model."""
+BASE, REPORT_BASE = 0.18, 0.20
+"""Accuracy of the untrained synthetic model on the prompts of the search and of the report."""
 STEPS, EVAL_EVERY, FINAL_WINDOW = 200, 20, 3
 FULL_GRID = (2e-5, 6e-5, 2e-4, 6e-4, 2e-3)
 LORA_GRID = (2e-4, 6e-4, 2e-3, 6e-3, 2e-2)
@@ -84,13 +84,15 @@ def write_synthetic_experiment(
     family: str = "sum3",
     completion: str = "3+4=7;7+5=12",
     git_commits: Sequence[str] = ("0123456789abcdef",),
+    report_joined: bool = True,
     defects: Defects = Defects(),
 ) -> Path:
     """Write an experiment directory whose truth is known, as the sweep would have left it.
 
     Guarantees: the mean score over three search seeds is ``search_means``, over three report
-    seeds ``report_mean``; the base scores :data:`BASE`; an evaluation every 20 of 200 steps; the
-    last three evaluations equal the score; greedy accuracy is 0.1 above the sampled one.
+    seeds ``report_mean``; the base scores :data:`BASE` in the search and :data:`REPORT_BASE` in
+    the report; an evaluation every 20 of 200 steps; the last three evaluations equal the score;
+    greedy accuracy is 0.1 above the sampled one.
 
     Args:
         path: The experiment directory; its name becomes the experiment's.
@@ -102,13 +104,14 @@ def write_synthetic_experiment(
         family: Family of the arithmetic task.
         completion: What the synthetic model writes, in ``samples.jsonl``.
         git_commits: Commits of the records, in turn.
+        report_joined: False: report seeds are declared, and no report run has joined the plan.
         defects: What is missing or broken.
 
     Returns:
         ``path``.
     """
     configs = {name: _config(arm, model, family) for name, arm in arms.items()}
-    runs = _cells(arms, search_seeds, report_seeds)
+    runs = _cells(arms, search_seeds, report_seeds if report_joined else ())
     planned = [run for run in runs if run["run_id"] not in defects.unplanned]
     seeds = SeedsConfig(search=list(search_seeds), report=list(report_seeds))
     _write_json(path / "plan.json", _plan(path.name, kind, arms, configs, planned, seeds))
@@ -120,7 +123,7 @@ def write_synthetic_experiment(
             commit = git_commits[i % len(git_commits)]
             _write_run(directory, run, arms[run["arm"]], configs[run["arm"]], commit, defects)
             _append(directory / "samples.jsonl", _sample(completion))
-    if report_seeds:
+    if report_seeds and report_joined:
         for name, arm in arms.items():
             _write_json(path / "selection" / f"{name}.json", _selection(name, arm, search_seeds))
     return path
@@ -269,6 +272,11 @@ def _score(run: Mapping[str, Any], arm: SyntheticArm) -> float:
     return mean + offsets[(run["seed"] + shift) % 3]
 
 
+def base(phase: str) -> float:
+    """Score of the untrained synthetic model on the prompts of a phase."""
+    return REPORT_BASE if phase == "report" else BASE
+
+
 def _write_run(
     directory: Path,
     run: Mapping[str, Any],
@@ -292,7 +300,7 @@ def _write_run(
     lines: list[dict[str, float]] = []
     for step in range(0, steps + 1, EVAL_EVERY):
         rise = min(1.0, step / (STEPS - EVAL_EVERY * FINAL_WINDOW))
-        accuracy = BASE + rise * (_score(run, arm) - BASE)
+        accuracy = base(run["phase"]) + rise * (_score(run, arm) - base(run["phase"]))
         lines.append(
             {"step": step, "eval/accuracy": accuracy, "eval/greedy_accuracy": accuracy + 0.1}
         )
@@ -342,7 +350,7 @@ def _record(
         direction="maximize",
         score_final=score if scored else None,
         score_best=score + 0.05 if scored else None,
-        score_base=BASE,
+        score_base=base(run["phase"]),
         score_greedy=score + 0.1 if scored else None,
         final_window=FINAL_WINDOW,
         eval_prompts=512,

@@ -143,8 +143,10 @@ class _Report:
 
 def _from_report_seeds(sweep: Sweep, comparison: Comparison, search: SearchSummary) -> Finding:
     lora, full = (_report(sweep, name) for name in comparison.names)
-    if isinstance(lora, Obstacle) or isinstance(full, Obstacle):
-        return lora if isinstance(lora, Obstacle) else full
+    if isinstance(lora, Obstacle):
+        return lora
+    if isinstance(full, Obstacle):
+        return full
     margin = _margin(sweep, full.scores, full.base)
     if isinstance(margin, Obstacle):
         return margin

@@ -46,8 +46,8 @@ def check(sweep: Sweep, search: SearchSummary) -> list[Verdict]:
     obstacle = whole_sweep_obstacle(sweep, methods_only=True)
     if obstacle is not None:
         return [
-            undecided(HIGH_RANK, _statement("LoRA at the highest rank", "FullFT", sweep), (), obstacle),
-            undecided(EVERY_RANK, _statement("LoRA at every rank", "FullFT", sweep), (), obstacle),
+            undecided(claim, _statement(f"LoRA at {ranks}", "FullFT", sweep), (), obstacle)
+            for claim, ranks in ((HIGH_RANK, "its highest rank"), (EVERY_RANK, "every rank"))
         ]
     found = [(c, measure(sweep, c, search)) for c in comparisons(sweep)]
     top = max(c.lora.rank or 0 for c, _ in found)

@@ -41,9 +41,7 @@ class Obstacle:
     reason: str
 
 
-def undecided(
-    claim_id: str, statement: str, arms: tuple[str, ...], obstacle: Obstacle
-) -> Verdict:
+def undecided(claim_id: str, statement: str, arms: tuple[str, ...], obstacle: Obstacle) -> Verdict:
     """The verdict where an obstacle leaves no estimate."""
     return Verdict(
         claim_id=claim_id,

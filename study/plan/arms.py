@@ -78,9 +78,14 @@ def check_factors(experiment: ExperimentConfig, arms: dict[str, Arm]) -> None:
             )
 
 
-def check_grids(arms: dict[str, Arm]) -> None:
+def check_grids(arms: dict[str, Arm], extend: int) -> None:
     """Refuse grids that are unequal in count or spacing: the longer one would win by luck."""
     first = next(iter(arms.values()))
+    if extend and len(first.learning_rates) < 2:
+        raise ValueError(
+            "experiment.extend needs a grid of at least 2 learning rates to continue, got "
+            f"{first.learning_rates}"
+        )
     for arm in arms.values():
         if len(arm.learning_rates) != len(first.learning_rates):
             raise ValueError(
@@ -134,6 +139,8 @@ def check_distinct(arms: dict[str, Arm]) -> None:
 
 def extended(arm: Arm, sides: list[str], points: int) -> Arm:
     """The arm with its grid continued on each side by its mean spacing."""
+    if not sides:
+        return arm
     rates = list(arm.learning_rates)
     step = (rates[-1] / rates[0]) ** (1 / (len(rates) - 1))
     for side in sides:

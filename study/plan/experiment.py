@@ -71,7 +71,7 @@ def plan_search(experiment: ExperimentConfig, arms: dict[str, Arm], engine: str)
     check_distinct(arms)
     if experiment.kind == "experiment":
         check_factors(experiment, arms)
-        check_grids(arms)
+        check_grids(arms, experiment.extend)
     plan = Plan(experiment=experiment, engine=engine, arms=arms, runs=[])
     return with_cells(plan, "search", {name: arm.learning_rates for name, arm in arms.items()})
 
@@ -124,7 +124,7 @@ def merge(old: Plan, new: Plan) -> Plan:
     check_distinct(arms)
     if experiment.kind == "experiment":
         check_factors(experiment, arms)
-        check_grids(arms)
+        check_grids(arms, experiment.extend)
         rates = {name: arm.learning_rates for name, arm in arms.items()}
         grown = with_cells(grown, "search", rates)
     else:

@@ -33,9 +33,9 @@ def select(plan: Plan, arm: str, records: Mapping[str, Record]) -> Selection | N
     A grid rate, never a fitted vertex. Cells without a score (``no_signal``, ``pruned``) do not
     compete. Returns None while cells are missing or when no rate has a score.
     """
-    cells = plan.cells(arm, "search")
-    if not cells or any(run.run_id not in records for run in cells):
+    if not searched(plan, arm, records):
         return None
+    cells = plan.cells(arm, "search")
     scores: dict[float, list[float]] = {}
     for run in cells:
         score = records[run.run_id].score_final
@@ -55,6 +55,12 @@ def select(plan: Plan, arm: str, records: Mapping[str, Record]) -> Selection | N
         n_seeds=len(complete[best]),
         means={f"{rate:g}": mean for rate, mean in sorted(means.items())},
     )
+
+
+def searched(plan: Plan, arm: str, records: Mapping[str, Record]) -> bool:
+    """Whether every search cell of the arm has a record."""
+    cells = plan.cells(arm, "search")
+    return bool(cells) and all(run.run_id in records for run in cells)
 
 
 def _edge(rate: float, grid: list[float]) -> str | None:
@@ -79,9 +85,8 @@ def grow(
         if arm not in selections and (choice := select(plan, arm, records)) is not None
     }
     if plan.experiment.extend:
-        undecided = plan.arms.keys() - fresh.keys() - selections.keys()
         side = _side_to_extend(plan, fresh)
-        if undecided:
+        if not all(searched(plan, arm, records) for arm in plan.arms):
             return plan, []  # an edge anywhere extends all grids, so wait for every arm
         if side:
             return _extended(plan, side), []

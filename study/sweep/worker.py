@@ -12,6 +12,7 @@ import time
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from multiprocessing import forkserver
 from multiprocessing.connection import Connection
 from multiprocessing.context import BaseContext
 from multiprocessing.process import BaseProcess
@@ -171,6 +172,8 @@ class Worker:
                 # pandas, which pyarrow loads on first use.
                 preload = ["__main__", engine_module, "study.sweep.child", "pandas"]
                 self.context.set_forkserver_preload(preload)
+                with ignoring_interrupts():
+                    forkserver.ensure_running()
         return self.context
 
     def _show(self, assignment: Assignment, progress: Progress) -> None:
@@ -195,6 +198,16 @@ class Worker:
         process = psutil.Process()
         who = {"host": socket.gethostname(), "pid": process.pid, "started": process.create_time()}
         write_json(self.badge, {**who, **content})
+
+
+@contextmanager
+def ignoring_interrupts() -> Iterator[None]:
+    """Processes started here ignore Ctrl-C, which is their parent's to handle."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def assign(plan: Plan, run: PlannedRun, directory: Path, engine_module: str) -> Assignment:

@@ -161,7 +161,10 @@ def wandb_records(data: bytes) -> Iterator[Any]:
         (["-m", "save=none,last"], "are the same configuration"),
         (["-m", "seed=0,1", "space=lab64"], "space.learning_rate is only read with experiment="),
         (["-m", "experiment=quickstart", "+space.learning_rate.x=[1e-3]"], "neither an arm"),
-        (["-m", "experiment=quickstart", "+experiment.arms.x=[workers=2]"], "arm 'x' can only set"),
+        (
+            ["-m", "experiment=quickstart", '+experiment.arms.x=["workers=2"]'],
+            "arm 'x' can only set",
+        ),
         (["model=local", "model.path=/nowhere"], "model directory /nowhere does not exist"),
         (["method.target_modules=[q_proj,v_porj]"], "'v_porj' matches no linear layer"),
         (["method.rank=4096"], "method.rank <= "),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,8 +11,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from analysis.claims.verdict import Verdict
 from analysis.curve import LrCurve
-from analysis.load import Sweep
+from analysis.load import EXCLUDED_COLUMNS, METRIC_COLUMNS, Sweep
+from analysis.search import SearchSummary, search_summary
 from analysis.simulate import ArmTruth, Design, simulate_pair
 
 MED = ArmTruth()
@@ -67,6 +69,10 @@ def experiment(
     dtypes: Mapping[str, dict[str, str]] | None = None,
     statuses: Mapping[str, str] | None = None,
     missing: int = 0,
+    report_base: float | None = None,
+    report_seeds: Sequence[int] | None = None,
+    selections: Mapping[str, float] | None = None,
+    factors: Sequence[str] = ("method",),
 ) -> Sweep:
     """An experiment whose search phase is ``curves`` and whose report seeds score ``report``.
 
@@ -80,6 +86,10 @@ def experiment(
         dtypes: Precision by arm, over float32 throughout.
         statuses: Status of an arm's first search run, over completed.
         missing: Runs at the end of the plan without a record.
+        report_base: Score of the untrained model on the report's prompts, if it is another one.
+        report_seeds: Declared report seeds, if they are not the ones that ran.
+        selections: Selected rate by arm, where it is not the one of best mean.
+        factors: Of the experiment.
     """
     rows = []
     for name, arm_curve in curves.items():
@@ -87,8 +97,10 @@ def experiment(
         for (i, seed), (j, rate) in cells:
             rows.append(_row(name, "search", rate, seed, arm_curve.scores[i, j], arm_curve.base))
         best = arm_curve.learning_rates[int(arm_curve.means.argmax())]
+        rate = (selections or {}).get(name, best)
+        base = arm_curve.base if report_base is None else report_base
         for i, score in enumerate((report or {}).get(name, ())):
-            rows.append(_row(name, "report", best, 100 + i, score, arm_curve.base))
+            rows.append(_row(name, "report", rate, 100 + i, score, base))
     for row in rows:
         if dtypes and row["arm"] in dtypes:
             row["dtypes"] = dtypes[row["arm"]]
@@ -101,12 +113,16 @@ def experiment(
     frame = pd.DataFrame(rows)
     planned = frame[["run_id", "arm", "phase", "learning_rate", "seed", "status"]]
     n_report = max((len(scores) for scores in (report or {}).values()), default=0)
+    if report_seeds is None:
+        report_seeds = range(100, 100 + n_report)
+    search_seeds = {seed for arm_curve in curves.values() for seed in arm_curve.seeds}
     plan = {
         "experiment": {
             "name": "simulated",
             "kind": kind,
             "margin": margin,
-            "seeds": {"search": [0, 1, 2], "report": [100 + i for i in range(n_report)]},
+            "seeds": {"search": sorted(search_seeds), "report": list(report_seeds)},
+            "factors": list(factors),
         },
         "arms": {
             name: {
@@ -117,9 +133,15 @@ def experiment(
         },
         "runs": planned.to_dict("records"),
     }
-    empty = pd.DataFrame()
-    runs = frame.iloc[: len(frame) - missing]
-    return Sweep(Path("simulated"), plan, runs, empty, planned, empty)
+    runs = frame.iloc[: len(frame) - missing].copy()
+    metrics, excluded = (pd.DataFrame(columns=list(c)) for c in (METRIC_COLUMNS, EXCLUDED_COLUMNS))
+    found = Sweep(Path("simulated"), plan, runs, metrics, planned.copy(), excluded)
+    return replace(found, selections=dict(selections or {}))
+
+
+def judged(check: Callable[[Sweep, SearchSummary], list[Verdict]], sweep: Sweep) -> list[Verdict]:
+    """What one family of claims says of a sweep."""
+    return check(sweep, search_summary(sweep))
 
 
 def _row(arm: str, phase: str, rate: float, seed: int, score: float, base: float) -> dict[str, Any]:

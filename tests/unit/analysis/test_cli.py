@@ -22,7 +22,8 @@ def test_report_prints_the_answers_and_where_the_page_is(
 
     assert main(["report", str(path)]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith("Does LoRA keep up with full fine-tuning? Supported")
+    assert lines[0].startswith("Model lab64, task arithmetic (sum3), 3 search seeds and 3 report")
+    assert lines[1].startswith("Does LoRA score the same as full fine-tuning? Supported")
     assert any(line.startswith("C3 supported [lora-r1, full]:") for line in lines)
     assert lines[-1] == f"report: {path / 'report' / 'index.html'}"
 
@@ -43,8 +44,9 @@ def test_claims_of_an_unfinished_sweep_say_so(
     path = write_synthetic_experiment(tmp_path / "quickstart", defects=defects)
 
     assert main(["claims", str(path)]) == 0
-    first, *verdicts = capsys.readouterr().out.splitlines()
-    assert first.startswith("Unfinished: 53 of 54 runs")
+    subject, banner, *verdicts = capsys.readouterr().out.splitlines()
+    assert subject.startswith("Model lab64, task arithmetic (sum3), 3 search seeds")
+    assert banner.startswith("Unfinished: 53 of 54 runs")
     assert verdicts and all(line.split()[1] == "undecided" for line in verdicts)
 
 

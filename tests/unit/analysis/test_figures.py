@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import Any
 
 import pytest
 from matplotlib.figure import Figure
@@ -14,14 +15,16 @@ from analysis.figure_data import (
     optimum_figure,
     rank_figure,
     rate_figure,
-    search_summary,
 )
 from analysis.figures import draw_learning, draw_optima, draw_ranks, draw_rates
 from analysis.figures_style import BLACK, figure, looks
 from analysis.load import Sweep, load
+from analysis.search import search_summary
 from analysis.stats import t_quantile
 from tests.doubles import (
     BASE,
+    FULL_GRID,
+    REPORT_BASE,
     SYNTHETIC_ARMS,
     Defects,
     SyntheticArm,
@@ -173,9 +176,10 @@ def test_learning_curves_count_prompts_and_average_seeds(sweep: Sweep) -> None:
     full = data.curves[0]
     assert (full.arm.name, full.learning_rate) == ("full", 2e-4)
     assert full.prompts == tuple(range(0, 1601, 160))  # 8 prompts a step, every 20 steps
-    assert full.mean[0] == pytest.approx(BASE)
+    assert full.mean[0] == pytest.approx(REPORT_BASE)
     assert full.mean[-1] == pytest.approx(0.495)
-    assert full.mean[1] == pytest.approx(BASE + (0.495 - BASE) / 7)  # a straight rise to step 140
+    rise = 0.495 - REPORT_BASE
+    assert full.mean[1] == pytest.approx(REPORT_BASE + rise / 7)  # a straight rise to step 140
     assert [seed.seed for seed in full.seeds] == [100, 101, 102]
 
 
@@ -206,6 +210,67 @@ def test_ten_times_is_ten_times_the_best_rate_of_full(sweep: Sweep) -> None:
     assert data.ten_times == pytest.approx(10 * middle)
     assert data.window == pytest.approx((5 * middle, 20 * middle))
     assert [arm.name for arm, _ in data.rows] == ["full", "lora-r1", "lora-r8"]
+
+
+@pytest.mark.parametrize(
+    "full",
+    [
+        {"full": SyntheticArm(None, FULL_GRID, (0.20, 0.34, 0.46, 0.48, 0.50), 0.495)},  # an edge
+        dict.fromkeys(("full", "full-b64"), SYNTHETIC_ARMS["full"]),  # two baselines
+    ],
+)
+def test_ten_times_needs_one_baseline_with_an_interval(
+    tmp_path: Path, full: dict[str, SyntheticArm]
+) -> None:
+    both = {**full, "lora-r8": SYNTHETIC_ARMS["lora-r8"]}
+    sweep = load(write_synthetic_experiment(tmp_path / "q", arms=both))
+
+    data = optimum_figure(sweep, search_summary(sweep).optima)
+    assert data.ten_times is None and data.window is None
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({}, "selected rate"),
+        ({"report_seeds": ()}, "best mean"),
+        ({"report_joined": False}, "best mean so far"),
+    ],
+)
+def test_the_star_says_whether_the_rate_is_final(
+    tmp_path: Path, settings: dict[str, Any], said: str
+) -> None:
+    sweep = load(write_synthetic_experiment(tmp_path / "q", **settings))
+    ax = Figure().subplots()
+    draw_rates(rate_figure(sweep, {}), ax)
+
+    legend = ax.get_legend()
+    assert legend is not None
+    assert said in [text.get_text() for text in legend.get_texts()]
+
+
+def test_runs_that_agree_exactly_have_no_interval_in_any_figure(tmp_path: Path) -> None:
+    everything = [
+        run_id("full", phase, rate, seed)
+        for phase, seeds in (("search", (0, 1, 2)), ("report", (100, 101, 102)))
+        for rate in FULL_GRID
+        for seed in seeds
+    ]
+    path = write_synthetic_experiment(tmp_path / "q", defects=Defects(diverged=everything))
+    sweep = load(path)
+
+    means = [mean for _, mean in rate_figure(sweep, {}).curves[0].means]
+    assert [(mean.point, mean.interval) for mean in means] == [(0.0, None)] * 5
+    assert rank_figure(sweep).full[0].estimate.interval is None
+
+
+def test_report_runs_at_another_rate_are_in_no_figure(tmp_path: Path) -> None:
+    path = write_synthetic_experiment(tmp_path / "q")
+    (path / "selection" / "full.json").write_text('{"learning_rate": 6e-5}')
+
+    sweep = load(path)
+    assert rank_figure(sweep).full == ()
+    assert [curve.arm.name for curve in learning_figure(sweep).curves] == ["lora-r1", "lora-r8"]
 
 
 def test_without_full_there_is_no_ten_times(tmp_path: Path) -> None:

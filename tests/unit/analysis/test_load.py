@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from analysis.load import load, provenance, samples
 from study.records.record import Record
-from tests.doubles import BASE, Defects, run_id, write_synthetic_experiment
+from tests.doubles import BASE, LORA_GRID, Defects, run_id, write_synthetic_experiment
 
 FULL_0 = run_id("full", "search", 2e-4, 0)
 R1_0 = run_id("lora-r1", "search", 2e-4, 0)
+
+
+def edit_plan(path: Path, change: Callable[[Any], object]) -> None:
+    plan = json.loads((path / "plan.json").read_text())
+    change(plan)
+    (path / "plan.json").write_text(json.dumps(plan))
 
 
 def reasons(path: Path) -> dict[tuple[str, str], str]:
@@ -56,9 +65,7 @@ def test_metrics_are_tidy(tmp_path: Path) -> None:
 def test_selections_are_read(tmp_path: Path) -> None:
     sweep = load(write_synthetic_experiment(tmp_path / "quickstart"))
 
-    chosen = {arm: s.learning_rate for arm, s in sweep.selections.items()}
-    assert chosen == {"full": 2e-4, "lora-r1": 2e-3, "lora-r8": 2e-3}
-    assert {s.edge for s in sweep.selections.values()} == {None}
+    assert sweep.selections == {"full": 2e-4, "lora-r1": 2e-3, "lora-r8": 2e-3}
 
 
 def test_a_planned_run_without_a_record_is_listed(tmp_path: Path) -> None:
@@ -162,6 +169,16 @@ def test_a_broken_record_is_listed_not_raised(tmp_path: Path, content: str, said
     [
         ("status", "crashed", "unknown status 'crashed'"),
         ("score_final", "high", "score_final='high', not a number"),
+        ("score_final", None, "has status 'completed' and no score_final"),
+        ("score_final", float("nan"), "score_final=nan, not a number"),
+        ("score_base", float("inf"), "score_base=inf, not a number"),
+        ("score_greedy", True, "score_greedy=True, not a number"),
+        ("flags", None, "flags=None, not a list of texts"),
+        ("flags", [1], "flags=[1], not a list of texts"),
+        ("dtypes", "float32", "dtypes='float32', not an object"),
+        ("wall_time_s", None, "wall_time_s=None, not a number"),
+        ("steps_done", 0.5, "steps_done=0.5, not an integer"),
+        ("git_commit", None, "git_commit=None, not text"),
         ("learning_rate", 3e-4, "says learning_rate=0.0003, the plan 0.0002"),
     ],
 )
@@ -173,6 +190,15 @@ def test_a_record_with_a_wrong_value_is_listed(
     file.write_text(json.dumps(json.loads(file.read_text()) | {key: value}))
 
     assert said in reasons(path)[FULL_0, "unreadable record"]
+
+
+def test_a_diverged_record_without_score_is_no_result(tmp_path: Path) -> None:
+    path = write_synthetic_experiment(tmp_path / "q", defects=Defects(diverged=[FULL_0]))
+    file = path / "full" / FULL_0 / "record.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"score_final": None}))
+
+    assert "no score_final" in reasons(path)[FULL_0, "unreadable record"]
+    assert not load(path).complete
 
 
 def test_a_cut_line_of_metrics_is_left_out_and_said(tmp_path: Path) -> None:
@@ -194,13 +220,26 @@ def test_a_null_metric_is_no_number(tmp_path: Path) -> None:
 
 
 def test_report_runs_that_are_still_to_be_planned_are_expected(tmp_path: Path) -> None:
-    path = write_synthetic_experiment(tmp_path / "q")
-    plan = json.loads((path / "plan.json").read_text())
-    plan["runs"] = [run for run in plan["runs"] if run["phase"] == "search"]
-    (path / "plan.json").write_text(json.dumps(plan))
-    sweep = load(path)
+    sweep = load(write_synthetic_experiment(tmp_path / "q", report_joined=False))
 
     assert (len(sweep.runs), sweep.expected, sweep.complete) == (45, 54, False)
+
+
+def test_report_seeds_that_were_declared_later_are_expected(tmp_path: Path) -> None:
+    path = write_synthetic_experiment(tmp_path / "q")
+    edit_plan(path, lambda plan: plan["experiment"]["seeds"]["report"].append(103))
+    sweep = load(path)
+
+    assert (len(sweep.runs), sweep.expected, sweep.complete) == (54, 57, False)
+
+
+def test_an_arm_whose_search_found_no_score_will_never_report(tmp_path: Path) -> None:
+    silent = [run_id("lora-r1", "search", rate, seed) for rate in LORA_GRID for seed in range(3)]
+    defects = Defects(no_signal=silent)
+    path = write_synthetic_experiment(tmp_path / "q", defects=defects, report_joined=False)
+    sweep = load(path)
+
+    assert (len(sweep.runs), sweep.expected) == (45, 45 + 2 * 3)
 
 
 def test_samples_and_provenance_of_a_run(tmp_path: Path) -> None:
@@ -219,7 +258,7 @@ def test_samples_and_provenance_of_a_run(tmp_path: Path) -> None:
         ("[]", "holds a JSON list, not an object"),
         ('{"a": 1}', "is not a plan written by study"),
         ('{"schema_version": 7, "experiment": 1, "arms": 1, "runs": 1}', "schema_version 7"),
-        ('{"schema_version": 1, "experiment": 1, "arms": {}, "runs": []}', "needs name, kind"),
+        ('{"schema_version": 1, "experiment": {}, "arms": {}, "runs": []}', "lacks looks, max_r"),
     ],
 )
 def test_a_foreign_plan_is_refused_in_a_sentence(tmp_path: Path, plan: str, said: str) -> None:
@@ -235,26 +274,67 @@ def test_a_foreign_plan_is_refused_in_a_sentence(tmp_path: Path, plan: str, said
     [
         ({"arms": {"full": {}}}, "each of its arms needs a config"),
         ({"runs": [{"run_id": "a"}]}, "each of its runs needs run_id, arm"),
+        ({"experiment": 1}, "its experiment needs name, kind and seeds"),
+        ({"looks": None}, "looks >= 1 must hold, got None"),
+        ({"max_retries": "2"}, "max_retries >= 0 must hold, got '2'"),
     ],
 )
 def test_a_plan_with_foreign_parts_is_refused(
     tmp_path: Path, change: dict[str, object], said: str
 ) -> None:
     path = write_synthetic_experiment(tmp_path / "q")
-    plan = json.loads((path / "plan.json").read_text())
-    (path / "plan.json").write_text(json.dumps(plan | change))
+    edit_plan(path, lambda plan: plan.update(change))
 
     with pytest.raises(ValueError, match=said):
         load(path)
 
 
+@pytest.mark.parametrize(
+    ("place", "value", "said"),
+    [
+        (("runs", 0, "phase"), "warm-up", "a phase of search or report"),
+        (("runs", 0, "seed"), None, "each of its runs needs"),
+        (("runs", 0, "learning_rate"), 0, "each of its runs needs"),
+        (("arms", "full", "learning_rates"), [], "each of its arms needs a config"),
+        (("experiment", "kind"), "hunch", "its kind must be one of experiment, adhoc, single"),
+        (("experiment", "seeds"), [0, 1], "its seeds need search and report"),
+        (("experiment", "seeds", "report"), 100, "seeds.report must be a list of integers"),
+        (("experiment", "seeds", "report"), [2, 100], "both hold [2]"),
+        (("experiment", "margin"), 0, "experiment.margin > 0 must hold, got 0"),
+        (("experiment", "factors"), None, "experiment.factors must be a list"),
+        (("arms", "full", "config", "method"), None, "each of its arms needs a config"),
+        (("arms", "full", "config", "task"), "sums", "each of its arms needs a config"),
+        (("arms", "full", "learning_rates"), ["1e-4"], "each of its arms needs a config"),
+    ],
+)
+def test_a_malformed_plan_is_one_sentence(
+    tmp_path: Path, place: tuple[Any, ...], value: object, said: str
+) -> None:
+    path = write_synthetic_experiment(tmp_path / "q")
+
+    def spoil(plan: Any) -> None:
+        for key in place[:-1]:
+            plan = plan[key]
+        plan[place[-1]] = value
+
+    edit_plan(path, spoil)
+    with pytest.raises(ValueError, match=re.escape(said)):
+        load(path)
+
+
 def test_a_plan_that_names_a_run_twice_is_refused(tmp_path: Path) -> None:
     path = write_synthetic_experiment(tmp_path / "q")
-    plan = json.loads((path / "plan.json").read_text())
-    plan["runs"].append(plan["runs"][0])
-    (path / "plan.json").write_text(json.dumps(plan))
+    edit_plan(path, lambda plan: plan["runs"].append(plan["runs"][0]))
 
     with pytest.raises(ValueError, match=r"names run '.*' twice"):
+        load(path)
+
+
+def test_a_cell_under_two_ids_is_refused(tmp_path: Path) -> None:
+    path = write_synthetic_experiment(tmp_path / "q")
+    edit_plan(path, lambda plan: plan["runs"].append({**plan["runs"][0], "run_id": "other"}))
+
+    with pytest.raises(ValueError, match="names 2 runs of arm 'full' in the search phase at"):
         load(path)
 
 

@@ -13,7 +13,8 @@ from scipy import stats as scipy_stats
 
 from analysis.curve import LrCurve
 from analysis.edges import find_edges
-from analysis.optimum import log_ratio, lr_ratio, noise_floor, optimum, shared_fraction
+from analysis.optimum import log_ratio, lr_ratio, optimum
+from analysis.plateau import noise_floor, shared_fraction
 from analysis.simulate import ArmTruth, Design, simulate_curve, simulate_pair
 from analysis.stats import Estimate
 from tests.unit.analysis.simulated_sweeps import SHARP, curve

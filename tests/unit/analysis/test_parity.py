@@ -17,8 +17,9 @@ from analysis.equivalence import equivalence_p, holm
 from analysis.load import load
 from analysis.simulate import Design, simulate_pair
 from analysis.stats import paired_difference, t_quantile
-from tests.doubles import Defects, write_synthetic_experiment
-from tests.unit.analysis.simulated_sweeps import MED, curve, experiment
+from analysis.wording import headlines
+from tests.doubles import LORA_GRID, Defects, run_id, write_synthetic_experiment
+from tests.unit.analysis.simulated_sweeps import MED, curve, experiment, judged
 
 RATES = tuple(10.0 ** (np.arange(8) / 4 - 5))
 SHAPE = np.array((0.2, 0.3, 0.6, 0.8, 0.8, 0.79, 0.0, 0.0))
@@ -36,7 +37,7 @@ def verdicts(
 ) -> list[Verdict]:
     arms = list(report) if report else ["full", "lora-r1", "lora-r8"]
     curves = {arm: search(arm, spread if arm != "full" else 1.0) for arm in arms}
-    return parity.check(experiment(curves, report, **settings))  # type: ignore[arg-type]
+    return judged(parity.check, experiment(curves, report, **settings))  # type: ignore[arg-type]
 
 
 def claim(found: list[Verdict], claim_id: str, *arms: str) -> Verdict:
@@ -58,8 +59,10 @@ def test_equal_scores_support_parity() -> None:
     assert c1.verdict == c2.verdict == "supported"
     assert c1.arms == ("lora-r8", "full") and c1.n_seeds == 5
     assert c1.statement == (
-        "LoRA at rank 8 (lora-r8) reaches the score of FullFT (full): lab64 on arithmetic (sum3)."
+        "LoRA at rank 8 (lora-r8), the highest rank of this sweep (r = 8), scores the same as "
+        "FullFT (full), within the margin: lab64 on arithmetic (sum3)."
     )
+    assert c2.statement.startswith("LoRA at rank 8 (lora-r8) scores the same as FullFT (full), ")
     # The margin is 10 % of FullFT's gain: 0.1 * (0.80 - 0.10) = 0.070.
     assert "inside +-0.070" in c1.reason
 
@@ -69,11 +72,51 @@ def test_lower_scores_refute_parity() -> None:
     assert found.verdict == "refuted"
     assert found.estimate == pytest.approx(-0.2)
     assert found.interval is not None and found.interval[1] < -0.07
+    assert found.reason.endswith("wholly outside +-0.070: LoRA scores lower than FullFT.")
 
 
-def test_higher_scores_refute_parity_too() -> None:
-    found = verdicts({"full": FULL, "lora-r8": [score + 0.15 for score in FULL]})
+def test_higher_scores_refute_equality_and_are_called_higher() -> None:
+    higher = [score + 0.15 for score in FULL]
+    found = verdicts({"full": FULL, "lora-r8": higher, "lora-r1": SAME})
     assert found[0].verdict == "refuted"
+    assert found[0].reason.endswith("LoRA scores higher than FullFT.")
+    every = claim(found, "C2", "lora-r1", "lora-r8", "full")
+    assert every.reason == "lora-r8 scores higher than FullFT, after Holm's correction."
+    said = headlines(found)[0]
+    assert said.endswith("for lora-r1; refuted: lora-r8 scores higher than full fine-tuning.")
+
+
+def test_the_margin_and_the_collapse_go_by_the_base_of_the_report_prompts() -> None:
+    # 10 % of 0.80 - 0.50; the search's prompts have a base of 0.10.
+    assert "+-0.030" in verdicts({"full": FULL, "lora-r8": SAME}, report_base=0.5)[0].reason
+    # 0.77 is nearer to a base of 0.75 than to the median 0.80: a collapsed run, no pooling.
+    low = {"full": FULL, "lora-r8": [0.80, 0.80, 0.80, 0.83, 0.77]}
+    assert "pooled_sd" in verdicts(low)[0].flags
+    assert "pooled_sd" not in verdicts(low, report_base=0.75)[0].flags
+
+
+@pytest.mark.parametrize("stale", ["full", "lora-r8"])
+def test_a_selection_that_the_search_has_overruled_decides_nothing(stale: str) -> None:
+    report = {"full": FULL, "lora-r8": SAME}
+    found = verdicts(report, selections={stale: RATES[2]})
+    assert [(v.verdict, v.flags) for v in found] == [("undecided", ("stale_selection",))] * 2
+    assert found[0].reason == (
+        f"The report runs of {stale} were made at 3.2e-5, the search now prefers 5.6e-5: start the "
+        "grown experiment under a new name=..."
+    )
+    assert verdicts(report, selections={stale: RATES[3]})[0].verdict == "supported"
+
+
+def test_the_edge_is_that_of_the_grid_now_not_of_the_selection_file(tmp_path: Path) -> None:
+    path = write_synthetic_experiment(tmp_path / "e")
+    (path / "selection" / "full.json").write_text('{"learning_rate": 2e-4, "edge": "high"}')
+    assert check_claims(load(path))[0].verdict == "supported"
+
+
+def test_seeds_that_were_not_declared_decide_nothing() -> None:
+    found = verdicts({"full": FULL, "lora-r8": SAME}, report_seeds=[100, 101, 102])[0]
+    assert (found.verdict, found.flags) == ("undecided", ("incomplete",))
+    assert "report seeds 100, 101, 102, 103, 104, declared are 100, 101, 102" in found.reason
 
 
 def test_noisy_scores_are_undecided_and_say_how_many_seeds_decide() -> None:
@@ -122,7 +165,7 @@ def test_the_default_margin_is_at_least_two_points() -> None:
         for arm in ("full", "lora-r8")
     }
     scores = {"full": [0.20, 0.201, 0.199], "lora-r8": [0.201, 0.199, 0.2]}
-    assert "+-0.020" in parity.check(experiment(shallow, scores))[0].reason
+    assert "+-0.020" in judged(parity.check, experiment(shallow, scores))[0].reason
 
 
 def test_c1_takes_the_highest_rank_and_c2_every_rank() -> None:
@@ -131,7 +174,7 @@ def test_c1_takes_the_highest_rank_and_c2_every_rank() -> None:
     assert claim(found, "C2", "lora-r8", "full").verdict == "supported"
     assert claim(found, "C2", "lora-r1", "full").verdict == "refuted"
     every = claim(found, "C2", "lora-r1", "lora-r8", "full")
-    assert every.verdict == "refuted" and "lora-r1 does not" in every.reason
+    assert every.verdict == "refuted" and "lora-r1 scores lower than FullFT" in every.reason
     assert len(found) == 4
 
 
@@ -156,8 +199,19 @@ def test_holm_weighs_on_single_ranks_but_not_on_every_rank() -> None:
     found = verdicts(arms, spread=4.0, margin=margin)
     assert claim(found, "C1", "lora-r8", "full").verdict == "supported"
     single = claim(found, "C2", "lora-r8", "full")
-    assert single.verdict == "undecided" and "Holm's correction over 2 arms" in single.reason
+    assert single.verdict == "undecided"
+    assert (
+        f"would support the claim against +-{margin:.3f} uncorrected, but does not after Holm's "
+        "correction over 2 arms (p = "
+    ) in single.reason
     assert claim(found, "C2", "lora-r1", "lora-r8", "full").verdict == "supported"
+
+
+def test_seeds_are_counted_only_where_one_test_is_made() -> None:
+    found = verdicts({"full": FULL, "lora-r8": NOISY, "lora-r1": NOISY[::-1]})
+    assert ": about " in claim(found, "C1", "lora-r8", "full").reason
+    single = claim(found, "C2", "lora-r8", "full")
+    assert single.reason.endswith("crosses a bound of +-0.070: more report seeds are needed.")
 
 
 def test_two_report_seeds_give_a_point_and_no_verdict() -> None:
@@ -168,11 +222,13 @@ def test_two_report_seeds_give_a_point_and_no_verdict() -> None:
 
 
 def test_without_report_seeds_search_seeds_are_cross_fitted() -> None:
-    # The two arms are the same curve, so the difference is exactly zero on every seed.
-    found = verdicts(None)
-    one = claim(found, "C1", "lora-r8", "full")
+    # The same curve with its seeds in another order: the difference is zero on the mean only.
+    full = search("full")
+    curves = {"full": full, "lora-r8": replace(search("lora-r8"), scores=full.scores[[1, 2, 0]])}
+    one = judged(parity.check, experiment(curves))[0]
     assert "cross_fitted" in one.flags and "cross-fitted" in one.reason
     assert one.estimate == pytest.approx(0.0)
+    assert one.interval is not None and one.interval[0] < 0 < one.interval[1]
 
 
 def test_a_full_fine_tuning_that_learned_nothing_decides_nothing() -> None:
@@ -185,6 +241,14 @@ def test_identical_scores_over_seeds_are_suspicious() -> None:
     assert found.verdict == "undecided" and "no_spread" in found.flags
 
 
+def test_a_difference_without_spread_is_never_a_sharp_one() -> None:
+    shifted = [score + 0.01 for score in FULL]  # the run SDs differ, so the paired t decides
+    found = verdicts({"full": FULL, "lora-r8": shifted}, spread=3.0)[0]
+    assert (found.verdict, found.flags, found.interval) == ("undecided", ("no_spread",), None)
+    found = verdicts(None)[0]  # cross-fitted: the two arms are the same curve, seed by seed
+    assert (found.verdict, found.flags, found.interval) == ("undecided", ("no_spread",), None)
+
+
 def test_a_selected_rate_on_the_edge_is_not_the_best_rate() -> None:
     curves = {"full": search("full"), "lora-r8": search("lora-r8")}
     arm = curves["lora-r8"]
@@ -194,7 +258,7 @@ def test_a_selected_rate_on_the_edge_is_not_the_best_rate() -> None:
         collapsed=arm.collapsed[:, :4],
         learning_rates=RATES[:4],
     )
-    found = parity.check(experiment(curves, {"full": FULL, "lora-r8": SAME}))[0]
+    found = judged(parity.check, experiment(curves, {"full": FULL, "lora-r8": SAME}))[0]
     assert found.verdict == "undecided" and found.flags == ("edge_high",)
     assert found.reason == (
         "Extend the grid of lora-r8 upwards: its best learning rate is the highest one, 5.6e-5."
@@ -211,6 +275,39 @@ def test_different_precision_is_refused() -> None:
     half = {"base": "bfloat16", "adapter": "bfloat16", "optimizer": "float32"}
     found = verdicts({"full": FULL, "lora-r8": SAME}, dtypes={"full": half})
     assert all(v.verdict == "undecided" and "Precision differs" in v.reason for v in found)
+
+
+def test_precision_may_differ_where_it_is_a_factor() -> None:
+    half = {"base": "bfloat16", "adapter": "bfloat16", "optimizer": "float32"}
+    settings = {"dtypes": {"full": half}, "factors": ["method", "model.dtype"]}
+    assert verdicts({"full": FULL, "lora-r8": SAME}, **settings)[0].verdict == "supported"
+
+
+def test_an_arm_without_any_score_does_not_keep_the_others_waiting(tmp_path: Path) -> None:
+    silent = [run_id("lora-r1", "search", rate, seed) for rate in LORA_GRID for seed in range(3)]
+    never = [run_id("lora-r1", "report", 2e-3, seed) for seed in (100, 101, 102)]
+    defects = Defects(no_signal=silent, missing=never, unplanned=never)
+    path = write_synthetic_experiment(tmp_path / "e", defects=defects)
+    (path / "selection" / "lora-r1.json").unlink()
+    found = check_claims(load(path))
+    flags = {(v.claim_id, v.arms[0]): v.flags for v in found if len(v.arms) == 2}
+    assert flags["C2", "lora-r1"] == flags["C3", "lora-r1"] == ("no_signal",)
+    assert claim(found, "C1", "lora-r8", "full").verdict == "supported"
+
+
+def test_a_record_that_cannot_be_read_is_why_a_sweep_is_unfinished(tmp_path: Path) -> None:
+    defects = Defects(unknown_schema=[run_id("full", "search", 2e-5, 0)])
+    found = check_claims(load(write_synthetic_experiment(tmp_path / "e", defects=defects)))
+    assert "53 of 54 runs" in found[0].reason
+    assert found[0].reason.endswith("; 1 of them left a record that cannot be read.")
+
+
+def test_a_run_without_signal_is_named_before_the_missing_ones(tmp_path: Path) -> None:
+    defects = Defects(
+        no_signal=[run_id("full", "search", 2e-5, 0)], missing=[run_id("full", "search", 2e-5, 1)]
+    )
+    found = check_claims(load(write_synthetic_experiment(tmp_path / "e", defects=defects)))
+    assert {v.flags for v in found if len(v.arms) == 2} == {("no_signal",)}
 
 
 def test_an_experiment_read_from_disk(tmp_path: Path) -> None:
@@ -267,4 +364,4 @@ def _simulated_verdict(deficit: float, margin: float, seeds: int, rng_seed: int)
         "lora-r8": rng.normal(0.84 - deficit, run_sd, seeds),
     }
     curves = {"full": baseline, "lora-r8": arm}
-    return parity.check(experiment(curves, report, margin=margin))[0]
+    return judged(parity.check, experiment(curves, report, margin=margin))[0]

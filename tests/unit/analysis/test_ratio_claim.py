@@ -14,9 +14,18 @@ from analysis.claims import check_claims, learning_rate
 from analysis.claims.verdict import Verdict
 from analysis.curve import LrCurve
 from analysis.edges import find_edges
-from analysis.optimum import lr_ratio, optimum, shared_fraction
+from analysis.optimum import LrRatio, lr_ratio, optimum
+from analysis.plateau import shared_fraction
+from analysis.search import search_summary
 from analysis.simulate import ArmTruth, Design, simulate_curve, simulate_pair
-from tests.unit.analysis.simulated_sweeps import MED, REGIMES, experiment, pairs, true_log_ratio
+from tests.unit.analysis.simulated_sweeps import (
+    MED,
+    REGIMES,
+    experiment,
+    judged,
+    pairs,
+    true_log_ratio,
+)
 
 FAST, FULL = 60, 500
 
@@ -28,7 +37,7 @@ def replications(fast: int = FAST) -> list[object]:
 
 def verdicts(arm: LrCurve, baseline: LrCurve, **settings: object) -> list[Verdict]:
     sweep = experiment({"full": baseline, "lora-r8": arm}, **settings)  # type: ignore[arg-type]
-    return learning_rate.check(sweep)
+    return judged(learning_rate.check, sweep)
 
 
 def verdict(arm: LrCurve, baseline: LrCurve, **settings: object) -> Verdict:
@@ -59,7 +68,7 @@ def test_the_interval_covers(regime: str, seeds: int, n: int) -> None:
         if centre.interval is not None:
             hits.append(centre.interval[0] <= 10**truth <= centre.interval[1])
             errors.append(math.log10(centre.point) - truth)
-    assert len(hits) > 0.75 * n
+    assert len(hits) >= 0.88 * n
     assert np.mean(hits) >= (0.86 if n == FULL else 0.80)
     assert abs(np.mean(errors)) < (0.02 if n == FULL else 0.04)
 
@@ -128,8 +137,12 @@ def test_a_ratio_at_the_bound_is_seldom_supported(ratio: float, n: int) -> None:
 
 @pytest.mark.parametrize("n", replications())
 def test_half_decade_grids_are_mostly_undecided(n: int) -> None:
+    """For want of a short interval, not of an interval."""
     design = Design(seeds=3, spacing=0.5, points=6)
-    assert _share(pairs_at(10.0, n, design), lambda v: v == "undecided") > 0.5
+    sweeps = pairs_at(10.0, n, design)
+    stated = [pair for pair in sweeps if _ratio(*pair)[0].centre.interval is not None]
+    assert len(stated) >= 0.8 * n
+    assert _share(stated, lambda v: v == "undecided") > 0.5
 
 
 @pytest.mark.parametrize("n", replications(40))
@@ -150,8 +163,12 @@ def _share(sweeps: list[tuple[LrCurve, LrCurve]], wanted: Callable[[str], bool])
 
 
 def _decision(arm: LrCurve, baseline: LrCurve) -> str:
-    ratio = lr_ratio(arm, baseline, shared_fraction((arm, baseline)))
-    return learning_rate.judge(arm, baseline, ratio, 0.2)[0]
+    return learning_rate.judge(arm, baseline, *_ratio(arm, baseline))[0]
+
+
+def _ratio(arm: LrCurve, baseline: LrCurve) -> tuple[LrRatio, float]:
+    fraction = shared_fraction((arm, baseline))
+    return lr_ratio(arm, baseline, fraction), fraction
 
 
 @pytest.mark.parametrize("n", replications())
@@ -206,6 +223,27 @@ def test_a_ratio_on_the_bound_asks_for_a_finer_grid() -> None:
     found = verdict(*simulated(math.log10(5.0), spacing=0.5, points=6))
     assert found.verdict == "undecided"
     assert "a finer grid" in found.reason
+
+
+def test_a_ratio_exactly_on_a_bound_is_too_close_to_it() -> None:
+    _, baseline = simulated(0.0, seeds=3)
+    arm = replace(
+        baseline,
+        learning_rates=tuple(5 * rate for rate in baseline.learning_rates),
+        scores=baseline.scores[::-1],
+    )
+    found = verdict(arm, baseline)
+    assert found.estimate == pytest.approx(5.0)
+    assert "too close to the bound for more search seeds alone" in found.reason
+    assert "finer grid" not in found.reason
+
+
+def test_claims_go_by_the_summary_that_tables_and_figures_show() -> None:
+    arm, baseline = simulated(1.0)
+    sweep = experiment({"full": baseline, "lora-r8": arm})
+    search = replace(search_summary(sweep), fraction=0.05)
+    (found,) = [v for v in check_claims(sweep, search) if v.claim_id == "C3"]
+    assert found.estimate == pytest.approx(lr_ratio(arm, baseline, 0.05).centre.point)
 
 
 def test_an_arm_with_its_best_rate_on_the_edge_is_undecided() -> None:
@@ -273,7 +311,7 @@ def test_alpha_rules_that_differ_are_never_compared_by_learning_rate() -> None:
         {"full": baseline, "lora-r8": arm, "lora-r1": arm},
         methods={"lora-r1": {"alpha_rule": "2r", "lora_alpha": 2.0}},
     )
-    found = learning_rate.check(sweep)
+    found = judged(learning_rate.check, sweep)
     assert [v.arms[0] for v in found] == ["lora-r1", "lora-r8"]
     assert all("alpha_rules_differ" in v.flags for v in found)
     assert all("alpha x learning rate (here " in v.reason for v in found)
@@ -305,7 +343,7 @@ def test_each_arm_meets_the_baseline_of_its_own_settings() -> None:
         {"full": baseline, "full-b64": baseline, "lora-r8": arm, "lora-r8-b64": arm},
         configs={"full-b64": large, "lora-r8-b64": large},
     )
-    found = learning_rate.check(sweep)
+    found = judged(learning_rate.check, sweep)
     assert [v.arms for v in found] == [("lora-r8", "full"), ("lora-r8-b64", "full-b64")]
 
 

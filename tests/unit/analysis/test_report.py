@@ -8,15 +8,18 @@ from collections.abc import Callable
 from dataclasses import asdict, replace
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
 
 from analysis import figures_report
+from analysis.claims import check_claims
 from analysis.claims.verdict import Verdict
-from analysis.figure_data import search_summary
 from analysis.load import load
+from analysis.methods import methods
 from analysis.report import Report, write_report
+from analysis.search import search_summary
 from analysis.stats import Estimate
 from analysis.tables import ALL_DIVERGED, CROSS_FITTED, arm_rows, cell_rows, status_rows
 from analysis.wording import (
@@ -30,6 +33,7 @@ from analysis.wording import (
 )
 from tests.doubles import (
     BASE,
+    LORA_GRID,
     SYNTHETIC_ARMS,
     Defects,
     SyntheticArm,
@@ -120,14 +124,18 @@ def test_the_first_line_says_what_it_is_about(finished: Report) -> None:
 
 
 def test_the_first_screen_answers_the_questions(finished: Report) -> None:
-    assert finished.headlines[:2] == [
-        "Does LoRA keep up with full fine-tuning? Supported for lora-r1 and lora-r8.",
+    assert finished.headlines[0].startswith("Model lab64, task arithmetic (sum3), 3 search seeds")
+    assert finished.headlines[1:3] == [
+        "Does LoRA score the same as full fine-tuning? Supported for lora-r1 and lora-r8.",
         "Does LoRA want about ten times its learning rate? Supported for lora-r1 and lora-r8.",
     ]
-    scores, rates = finished.headlines[2:]
+    scores, rates = finished.headlines[3:]
     assert "LoRA at rank 8 (lora-r8) scores 0.505 [0.498, 0.512]" in scores
-    assert scores.endswith("the untrained model scores 0.180.")
+    assert scores.endswith("the untrained model scores 0.200.")
     assert "Learning rates selected: full 2e-4; lora-r1 and lora-r8 2e-3." in rates
+    assert re.search(
+        r"over FullFT's: lora-r1 \d+\.\d \[[^]]+\], n = 3; lora-r8 .*, n = 3\.$", rates
+    )
 
 
 def test_claims_json_is_the_list_of_verdicts(finished: Report) -> None:
@@ -151,7 +159,7 @@ def test_arms_csv_holds_the_numbers_worked_by_hand(finished: Report) -> None:
 
     assert list(table.index) == ["full", "lora-r1", "lora-r8"]
     assert list(table["score"]) == pytest.approx([0.495, 0.485, 0.505])
-    assert list(table["gain"]) == pytest.approx([0.315, 0.305, 0.325])
+    assert list(table["gain"]) == pytest.approx([0.295, 0.285, 0.305])
     assert list(table["greedy"]) == pytest.approx([0.595, 0.585, 0.605])
     # LoRA r1 - full by seed: offsets rotate by one, +0.004, +0.004, -0.008 around -0.01.
     half = 2.91999 * (0.000096 / 2 / 3) ** 0.5
@@ -213,6 +221,13 @@ def test_an_unfinished_sweep_gets_a_banner_and_no_verdict(tmp_path: Path) -> Non
 
     assert "Unfinished: 53 of 54 runs (1 without a result after failed attempts)." in text
     assert {verdict.verdict for verdict in report.verdicts} == {"undecided"}
+    assert text.count("not compared: runs are missing, so nothing is decided") == 2 * 2 + 1
+    assert report.headlines[-1].endswith(
+        "FullFT's: lora-r1 and lora-r8 not compared: runs are missing, so nothing is decided."
+    )
+    table = pd.read_csv(report.index.parent / "tables" / "arms.csv").set_index("arm")
+    assert table[["difference_to_full", "ratio_to_full", "ratio_to_full_low"]].isna().all().all()
+    assert table.loc["lora-r8", "ratio_not_compared"] == "unfinished"
     assert "planned, no record after 3 failed attempts; the last one: oom" in text
     excluded = pd.read_csv(report.index.parent / "excluded.csv")
     assert list(excluded["kind"]) == ["no record"] + ["failed attempt"] * 3
@@ -255,6 +270,10 @@ CASES: dict[str, tuple[Callable[[Path], Path], str]] = {
         lambda path: write_synthetic_experiment(path, report_seeds=()),
         "No run of the report phase has a score yet",
     ),
+    "report phase not planned yet": (
+        lambda path: write_synthetic_experiment(path, report_joined=False),
+        "Unfinished: 45 of 54 runs.",
+    ),
     "single arm": (
         lambda path: write_synthetic_experiment(path, arms={"full": SYNTHETIC_ARMS["full"]}),
         "The sweep has no LoRA arm",
@@ -262,6 +281,10 @@ CASES: dict[str, tuple[Callable[[Path], Path], str]] = {
     "one seed": (
         lambda path: write_synthetic_experiment(path, search_seeds=(0,), report_seeds=(100,)),
         "no interval, n = 1",
+    ),
+    "two seeds": (
+        lambda path: write_synthetic_experiment(path, search_seeds=(0, 1), report_seeds=()),
+        "best of 2 on the search seeds, optimistic",
     ),
     "one rate": (one_rate, "too few learning rates"),
     "mixed commits": (
@@ -297,6 +320,47 @@ def test_a_score_without_report_seeds_is_labelled(tmp_path: Path) -> None:
     assert row.score_from == CROSS_FITTED
     assert row.base is not None and row.base.point == pytest.approx(BASE)
     assert row.gain is None and row.difference is None
+
+
+def test_two_search_seeds_are_the_best_of_two_without_an_interval(tmp_path: Path) -> None:
+    path = write_synthetic_experiment(tmp_path / "q", search_seeds=(0, 1), report_seeds=())
+    sweep = load(path)
+
+    row = arm_rows(sweep, search_summary(sweep))[0]
+    assert row.score_from == "best of 2 on the search seeds, optimistic"
+    # The best mean: 0.50 with the offsets -0.01 and 0 of seeds 0 and 1.
+    assert row.score is not None
+    assert (row.score.point, row.score.interval, row.score.n) == (pytest.approx(0.495), None, 2)
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({}, "Learning rates selected: full"),
+        ({"report_seeds": ()}, "Learning rates of best mean: full"),
+        ({"report_joined": False}, "Learning rates best so far: full"),
+    ],
+)
+def test_rates_are_best_so_far_only_while_runs_are_missing(
+    tmp_path: Path, settings: dict[str, Any], said: str
+) -> None:
+    sweep = load(write_synthetic_experiment(tmp_path / "q", **settings))
+
+    assert summary(arm_rows(sweep, search_summary(sweep)))[-1].startswith(said)
+
+
+@pytest.mark.usefixtures("no_pixels")
+def test_a_stale_selection_leaves_no_difference_in_the_tables(tmp_path: Path) -> None:
+    path = write_synthetic_experiment(tmp_path / "q")
+    (path / "selection" / "full.json").write_text('{"learning_rate": 6e-5}')
+    sweep = load(path)
+
+    full, lora, _ = arm_rows(sweep, search_summary(sweep))
+    assert full.score_from == CROSS_FITTED  # its report runs are at another rate than it goes by
+    assert (lora.difference, lora.difference_obstacle) == (None, "stale_selection")
+    assert lora.ratio is not None  # the search seeds are not concerned
+    text = page(write_report(sweep)).text
+    assert "not compared: the report runs were made at another learning rate" in text
 
 
 def test_equal_worst_values_are_no_precision(tmp_path: Path) -> None:
@@ -337,10 +401,36 @@ def test_methods_are_read_off_the_plan(tmp_path: Path) -> None:
         "Search seeds 0, 1, 2 choose",
         "mean over its last 3 evaluations of the accuracy on 512 fixed held-out prompts",
         "adapter float32, base float32, optimizer float32",
-        "launched 1 time",
+        "Runs were added to the plan in 1 launch.",
+        "mean score is within f = 0.20 of the rise below the top",
+        "Intervals of learning rates add a grid term",
         "torch: 2.13.0",
     ):
         assert said in text, said
+
+
+@pytest.mark.usefixtures("no_pixels")
+def test_a_plan_without_a_hypothesis_is_no_obstacle(tmp_path: Path) -> None:
+    path = write_synthetic_experiment(tmp_path / "q")
+    plan = json.loads((path / "plan.json").read_text())
+    del plan["experiment"]["hypothesis"]
+    (path / "plan.json").write_text(json.dumps(plan))
+
+    assert "Hypothesis" not in page(write_report(load(path))).text
+
+
+def test_methods_say_the_plateau_fraction_that_was_used(tmp_path: Path) -> None:
+    # The shallow curve ends 0.06 below its top of 0.50; the rise is 0.32: f = 0.5 * 0.06 / 0.32.
+    shallow = SyntheticArm(8, LORA_GRID, (0.40, 0.45, 0.50, 0.50, 0.44), 0.5)
+    path = write_synthetic_experiment(tmp_path / "q", arms={"lora-r8": shallow})
+    plan = json.loads((path / "plan.json").read_text()) | {"looks": 3}
+    (path / "plan.json").write_text(json.dumps(plan))
+    sweep = load(path)
+    search = search_summary(sweep)
+    said = " ".join(methods(sweep, search))
+
+    assert search.fraction == pytest.approx(0.09375)
+    assert "within f = 0.09 of the rise" in said and "in 3 launches." in said
 
 
 def test_flags_and_statuses_on_the_page_are_in_the_glossary(finished: Report) -> None:
@@ -363,8 +453,24 @@ def test_headlines_take_every_rank_from_the_claim_about_every_rank() -> None:
     ]
 
     assert headlines(found) == [
-        "Does LoRA keep up with full fine-tuning? Refuted for r1; undecided for r8."
+        "Does LoRA score the same as full fine-tuning? Refuted: r1 scores lower than full "
+        "fine-tuning; undecided for r8."
     ]
+
+
+def test_arms_without_baseline_are_not_compared(tmp_path: Path) -> None:
+    path = write_synthetic_experiment(tmp_path / "q")
+    plan = json.loads((path / "plan.json").read_text())
+    plan["arms"]["lora-r8"]["config"]["objective"]["steps"] = 400
+    (path / "plan.json").write_text(json.dumps(plan))
+
+    alone = "not compared: lora-r8 (no full fine-tuning to compare with)."
+    lines = headlines(check_claims(load(path)))
+    assert [line.split("? ")[1] for line in lines] == [f"Supported for lora-r1; {alone}"] * 2
+    plan["arms"]["lora-r1"]["config"]["objective"]["steps"] = 400
+    (path / "plan.json").write_text(json.dumps(plan))
+    line = headlines(check_claims(load(path)))[0]
+    assert "Not compared: lora-r1 and lora-r8 (no full fine-tuning" in line
 
 
 def test_many_arms_are_summed_up(tmp_path: Path) -> None:
@@ -385,6 +491,7 @@ def test_many_arms_are_summed_up(tmp_path: Path) -> None:
 def test_numbers_in_words() -> None:
     assert score_text(Estimate(0.4949, 0.4881, 0.5019, 3)) == "0.495 [0.488, 0.502]"
     assert score_text(Estimate(0.4949, None, None, 2)) == "0.495 (no interval, n = 2)"
+    assert score_text(Estimate(0.0, None, None, 3)) == "0.000 (no interval, all values equal)"
     assert score_text(None) == "none"
     assert [quantity_text(x) for x in (131712, 1.6e12, None)] == ["131,712", "1.60e12", "-"]
     assert [seconds_text(x) for x in (90, 720, 12240)] == ["90 s", "12 min", "3.4 h"]

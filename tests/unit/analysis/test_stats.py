@@ -42,6 +42,14 @@ def test_two_seeds_give_a_point_without_interval() -> None:
     assert estimate.interval is None
 
 
+def test_equal_values_give_a_point_without_interval() -> None:
+    third = 0.1 + 0.2  # rounding of a mean is no spread either
+    assert mean_interval([0.0] * 3).interval is None
+    assert mean_interval([third, 0.3, third]).interval is None
+    assert paired_difference(A, [x - 0.1 for x in A]).estimate().interval is None
+    assert cross_fitted_mean(np.full((3, 4), 0.5)).interval is None
+
+
 @pytest.mark.parametrize("values", [[], [0.1, math.nan], [[0.1]]])
 def test_a_sample_must_be_finite_numbers(values: list[float]) -> None:
     with pytest.raises(ValueError, match="finite numbers"):

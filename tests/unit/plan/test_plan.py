@@ -347,3 +347,39 @@ def test_an_extended_experiment_can_still_gain_an_arm() -> None:
     merged = merge(grown, plan_search(experiment(extend=1, arms=names), fresh, "trl"))
     assert len(merged.arms["lora-r2"].learning_rates) == 4
     assert len(merged.cells("lora-r2", "search")) == 8
+
+
+def test_a_grid_of_one_rate_cannot_be_extended() -> None:
+    arms = {
+        "full": arm("full", run_config(full()), [1e-4]),
+        "lora-r1": arm("lora-r1", run_config(lora()), [1e-3]),
+    }
+    with pytest.raises(ValueError, match="at least 2 learning rates to continue"):
+        plan_search(experiment(extend=1), arms, "trl")
+
+
+def test_single_runs_share_a_plan() -> None:
+    seeds = SeedsConfig(search=[0], report=[])
+    one = plan_search(
+        experiment(kind="single", arms={"a": []}, seeds=seeds),
+        {"a": arm("a", run_config(lora()), [1e-3])},
+        "trl",
+    )
+    other = plan_search(
+        experiment(kind="single", arms={"b": []}, seeds=seeds),
+        {"b": arm("b", run_config(full()), [1e-4])},
+        "trl",
+    )
+    both = merge(one, other)
+    assert [run.arm for run in both.runs] == ["a", "b"]
+    assert merge(both, one).runs == both.runs
+
+
+def test_an_arm_without_any_score_does_not_hold_up_the_others() -> None:
+    plan = toy_plan(extend=1)
+    records = all_records(plan)
+    for run in plan.cells("full", "search"):
+        records[run.run_id] = record_of(plan, run.run_id, status="no_signal")
+    grown, fresh = grow(plan, records, {})
+    assert [s.arm for s in fresh] == ["lora-r1"]
+    assert {r.arm for r in grown.runs[12:]} == {"lora-r1"}

@@ -1,0 +1,83 @@
+"""The typed rows of the report's tables as frames, for the CSV files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pandas as pd
+
+from analysis.stats import Estimate
+from analysis.tables import ArmRow, CellRow, StatusRow
+
+
+def arms_frame(rows: Sequence[ArmRow]) -> pd.DataFrame:
+    """The arms as columns of numbers, for ``tables/arms.csv``."""
+    return pd.DataFrame([_arm_columns(row) for row in rows])
+
+
+def _arm_columns(row: ArmRow) -> dict[str, Any]:
+    found, ratio = row.optimum, row.ratio
+    return {
+        "arm": row.arm.name,
+        "method": row.arm.method,
+        "rank": row.arm.rank,
+        **_columns("score", row.score),
+        "score_from": row.score_from,
+        **_columns("base", row.base),
+        **_columns("gain", row.gain),
+        **_columns("difference_to_full", row.difference),
+        "difference_not_compared": row.difference_obstacle,
+        **_columns("greedy", row.greedy),
+        "selected_learning_rate": row.choice.learning_rate if row.choice else None,
+        "selected_at_edge": row.choice.edge if row.choice else None,
+        "selection_final": row.choice.final if row.choice else None,
+        **_columns("best_learning_rate", found.lr if found else None),
+        **_columns("plateau_start", found.ramp if found else None),
+        **_columns("plateau_end", found.cliff if found else None),
+        **_columns("ratio_to_full", ratio.centre if ratio else None),
+        "ratio_not_compared": row.ratio_obstacle,
+        **_columns("ramp_ratio_to_full", ratio.ramp if ratio else None),
+        **_columns("cliff_ratio_to_full", ratio.cliff if ratio else None),
+        "optimum_flags": " ".join(found.flags) if found else None,
+        "record_flags": " ".join(f"{flag}:{count}" for flag, count in row.flags),
+        "trainable_params": row.cost.trainable_params,
+        "total_params": row.cost.total_params,
+        "train_flops_median": row.cost.train_flops,
+        "rollout_flops_median": row.cost.rollout_flops,
+        "wall_time_s_median": row.cost.wall_time_s,
+        "peak_memory_bytes_max": row.cost.peak_memory_bytes,
+        "cost_runs": row.cost.runs,
+    }
+
+
+def cells_frame(rows: Sequence[CellRow]) -> pd.DataFrame:
+    """The learning-rate grid, for ``tables/learning_rates.csv``."""
+    return pd.DataFrame(
+        {
+            "arm": row.arm.name,
+            "learning_rate": row.learning_rate,
+            **_columns("score", row.score),
+            **dict(row.statuses),
+            "selected": row.chosen,
+        }
+        for row in rows
+    )
+
+
+def statuses_frame(rows: Sequence[StatusRow]) -> pd.DataFrame:
+    """Counts by status, for ``tables/statuses.csv``."""
+    return pd.DataFrame(
+        {"arm": row.arm.name, "phase": row.phase, **dict(row.statuses)} for row in rows
+    )
+
+
+def _columns(name: str, estimate: Estimate | None) -> dict[str, Any]:
+    if estimate is None:
+        return dict.fromkeys((name, f"{name}_low", f"{name}_high", f"{name}_n"))
+    return {
+        name: estimate.point,
+        f"{name}_low": estimate.low,
+        f"{name}_high": estimate.high,
+        f"{name}_n": estimate.n,
+    }
