@@ -58,11 +58,13 @@ class ReportingSink:
 
     def __init__(self, writer: RunWriter, connection: Connection) -> None:
         self._writer, self._connection = writer, connection
+        self._step = 0
 
     def log(self, run_id: str, step: int, metrics: Mapping[str, float]) -> None:
         """Append one line of metrics."""
+        self._step = step
         self._writer.metrics(step, metrics)
-        self._connection.send(Progress(step=step, accuracy=None))
+        self.alive(run_id)
 
     def evaluation(self, run_id: str, evaluation: Evaluation) -> None:
         """Append one evaluation and its metrics."""
@@ -78,6 +80,10 @@ class ReportingSink:
         }
         self._writer.metrics(e.step, metrics)
         self._connection.send(Progress(step=e.step, accuracy=e.accuracy))
+
+    def alive(self, run_id: str) -> None:
+        """Tell the worker that the run makes progress."""
+        self._connection.send(Progress(step=self._step, accuracy=None))
 
 
 def run_child(connection: Connection, assignment: Assignment) -> None:

@@ -32,6 +32,7 @@ from study.sweep.schedule import State, refresh
 from study.train.engine import RunSpec
 
 POLL_S = 0.5
+TAKEN_OVER = "another worker took the run over"
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 
@@ -96,7 +97,8 @@ class Worker:
             raise
         if status == "result":
             return self._publish(claim, directory)
-        self.store.append_attempt(arm, run_id, int(directory.name), status, reason)
+        spent = reason != TAKEN_OVER
+        self.store.append_attempt(arm, run_id, int(directory.name), status, reason, spent)
         self.claims.give_back(claim, status)
 
     def _publish(self, claim: Claim, directory: Path | None) -> None:
@@ -129,7 +131,7 @@ class Worker:
             if connection.poll(POLL_S):
                 try:
                     message: Progress = connection.recv()
-                except EOFError:
+                except (EOFError, OSError):
                     child.join()
                     return None
                 known = progress.accuracy if message.accuracy is None else message.accuracy
@@ -143,7 +145,7 @@ class Worker:
             if not self.claims.renew(claim):
                 child.kill()
                 child.join()
-                return "killed", "another worker took the run over"
+                return "killed", TAKEN_OVER
 
     @contextmanager
     def _child(self, assignment: Assignment) -> Iterator[tuple[BaseProcess, Connection]]:

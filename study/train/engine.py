@@ -67,6 +67,9 @@ class Sink(Protocol):
     def evaluation(self, run_id: str, evaluation: Evaluation) -> None:
         """Append one evaluation, its metrics and a few of its completions."""
 
+    def alive(self, run_id: str) -> None:
+        """Say that the run makes progress, where nothing is written for long."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:

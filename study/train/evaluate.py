@@ -1,7 +1,7 @@
 """Held-out evaluation: fixed prompts, a sampled and a greedy completion for each."""
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -52,6 +52,7 @@ class Evaluator:
         scorer: Scorer,
         model: Any,
         tokenizer: Any,
+        alive: Callable[[], None],
     ) -> None:
         """Builds the evaluator and tokenizes its prompts once.
 
@@ -61,7 +62,10 @@ class Evaluator:
             scorer: What scores.
             model: The model, for its end tokens.
             tokenizer: Its tokenizer, padding on the left.
+            alive: Called after each batch: a large model's evaluation may outlast what a
+                worker waits for.
         """
+        self._alive = alive
         self._problems = problems
         self._scorer = scorer
         self._tokenizer = tokenizer
@@ -136,6 +140,7 @@ class Evaluator:
             )
             rows = output[:, inputs["input_ids"].size(1) :].tolist()
             completions += [until_end(row, self._end) for row in rows]
+            self._alive()
         return completions
 
     def _decode(self, completions: Sequence[list[int]]) -> list[str]:

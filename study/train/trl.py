@@ -83,7 +83,14 @@ class _Session:
         )
         role: Role = "report" if self.spec.eval_role == "report" else "eval"
         held_out = task.problems(role, self.config.evaluation.eval_prompts)
-        self.evaluator = Evaluator(self.config, held_out, self.scorer, model, self.tokenizer)
+        self.evaluator = Evaluator(
+            self.config,
+            held_out,
+            self.scorer,
+            model,
+            self.tokenizer,
+            alive=lambda: self.sink.alive(self.spec.run_id),
+        )
 
     def _build_trainer(self, model: Any) -> Any:
         trainer: Any = GRPOTrainer(

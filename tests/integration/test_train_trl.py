@@ -78,6 +78,7 @@ def test_evaluation_counts_tokens_and_keeps_prompts_fixed(tmp_path):
         for text, tokens in zip(evaluation.completions, evaluation.tokens, strict=True):
             assert tokens in (len(text), len(text) + 1)  # one character a token; "<eos>" adds one
     assert first.mean_reward == first.accuracy
+    assert sink.signs_of_life == 2 * 2 * 2  # evaluations x (sampled, greedy) x batches of 20 and 12
 
 
 def test_every_metric_name_is_in_a_real_log(tmp_path):

@@ -82,9 +82,13 @@ class ListSink:
 
     logs: list[tuple[int, dict[str, float]]] = dataclasses.field(default_factory=list)
     evaluations: list[Evaluation] = dataclasses.field(default_factory=list)
+    signs_of_life: int = 0
 
     def log(self, run_id: str, step: int, metrics: Mapping[str, float]) -> None:
         self.logs.append((step, dict(metrics)))
+
+    def alive(self, run_id: str) -> None:
+        self.signs_of_life += 1
 
     def evaluation(self, run_id: str, evaluation: Evaluation) -> None:
         self.evaluations.append(evaluation)
