@@ -24,3 +24,6 @@ def reporting_user_errors() -> Iterator[None]:
             raise
         print(f"error: {error}", file=sys.stderr)
         raise SystemExit(2) from None
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        raise SystemExit(130) from None

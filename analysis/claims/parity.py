@@ -126,7 +126,7 @@ def _decide(
     number = (
         f"The difference {found.contrast.point:+.3f} [{low:+.3f}, {high:+.3f}] ({found.source})"
     )
-    band = f"+-{found.margin:.3f}"
+    band = f"±{found.margin:.3f}"
     holds = f" after Holm's correction over {ranks} arms" if ranks > 1 else ""
     if inside_p < LEVEL:
         return SUPPORTED, f"{number} lies inside {band}{holds}."

@@ -189,6 +189,11 @@ def test_dry_run_prints_the_bill_and_starts_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def heed_interrupts() -> None:
+    """A shell starts background jobs with SIGINT ignored, and the test may be in one."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def family(process: subprocess.Popen[bytes]) -> list[psutil.Process]:
     return psutil.Process(process.pid).children(recursive=True)
 
@@ -226,7 +231,11 @@ def test_ctrl_c_says_how_to_resume_and_leaves_no_process(tmp_path: Path) -> None
     arguments += ["name=interrupted", f"runs_dir={tmp_path}"]
     with (tmp_path / "log.txt").open("w") as log:
         sweep = subprocess.Popen(
-            command("study", *arguments), stdout=log, stderr=log, start_new_session=True
+            command("study", *arguments),
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+            preexec_fn=heed_interrupts,
         )
     deadline = time.monotonic() + 300
     while not list(tmp_path.glob("interrupted/*/*/attempts/*/config.yaml")):

@@ -9,10 +9,8 @@ from typing import Any
 
 from study.config import (
     ArithmeticTaskConfig,
-    EngineConfig,
     EvaluationConfig,
     FullMethod,
-    GrpoObjective,
     LoraMethod,
     MethodConfig,
     ModelConfig,
@@ -22,6 +20,7 @@ from study.plan.description import resolve_targets, trainable_params
 from study.train import trl
 from study.train.describe import describe
 from study.train.engine import Evaluation, Outcome, RunSpec
+from tests import plans
 
 METHODS: dict[str, MethodConfig] = {
     "full": FullMethod(name="full", default_learning_rate=2e-4),
@@ -34,43 +33,21 @@ def run_config(
 ) -> RunConfig:
     """A run of three steps of 4 x 4 completions; `changes` go where their key belongs."""
     chosen = METHODS[method]
-    values: dict[str, Any] = {
-        "name": "grpo",
-        "learning_rate": chosen.default_learning_rate,
-        "steps": 3,
-        "prompts_per_step": 4,
-        "num_generations": 4,
-        "micro_batch_size": None,
-        "loss_type": "dr_grpo",
-        "scale_rewards": "none",
-        "beta": 0.0,
-        "epsilon": 0.2,
-        "epsilon_high": 0.2,
-        "num_iterations": 1,
-        "importance_sampling_level": "token",
-        "mask_truncated_completions": False,
-        "lr_scheduler_type": "constant",
-        "warmup_steps": 0,
-        "weight_decay": 0.0,
-        "adam_beta1": 0.9,
-        "adam_beta2": 0.999,
-        "adam_epsilon": 1e-8,
-        "max_grad_norm": 1.0,
-        "temperature": 1.0,
-        "no_signal_steps": 20,
-    }
     evaluation = {"eval_every": 3, "eval_prompts": 32, "final_window": 1, "eval_batch_size": 32}
     evaluation |= {key: changes.pop(key) for key in list(changes) if key in evaluation}
     model = ModelConfig(name="lab64", source="lab", dtype=changes.pop("dtype", "float32"))
-    unknown = set(changes) - set(values)
-    assert not unknown, unknown
-    return RunConfig(
+    settings = {
+        "learning_rate": chosen.default_learning_rate,
+        "num_generations": 4,
+        "no_signal_steps": 20,
+        **changes,
+    }
+    return plans.run_config(
+        chosen,
         model=model,
-        method=chosen,
         task=ArithmeticTaskConfig(name="arithmetic", train_prompts=64, max_completion_length=14),
-        objective=GrpoObjective(**{**values, **changes}),
+        objective=plans.objective(**settings),
         evaluation=EvaluationConfig(**evaluation),
-        engine=EngineConfig(name="trl"),
         seed=seed,
         save=save,
     )

@@ -64,7 +64,7 @@ def test_equal_scores_support_parity() -> None:
     )
     assert c2.statement.startswith("LoRA at rank 8 (lora-r8) scores the same as FullFT (full), ")
     # The margin is 10 % of FullFT's gain: 0.1 * (0.80 - 0.10) = 0.070.
-    assert "inside +-0.070" in c1.reason
+    assert "inside ±0.070" in c1.reason
 
 
 def test_lower_scores_refute_parity() -> None:
@@ -72,7 +72,7 @@ def test_lower_scores_refute_parity() -> None:
     assert found.verdict == "refuted"
     assert found.estimate == pytest.approx(-0.2)
     assert found.interval is not None and found.interval[1] < -0.07
-    assert found.reason.endswith("wholly outside +-0.070: LoRA scores lower than FullFT.")
+    assert found.reason.endswith("wholly outside ±0.070: LoRA scores lower than FullFT.")
 
 
 def test_higher_scores_refute_equality_and_are_called_higher() -> None:
@@ -88,7 +88,7 @@ def test_higher_scores_refute_equality_and_are_called_higher() -> None:
 
 def test_the_margin_and_the_collapse_go_by_the_base_of_the_report_prompts() -> None:
     # 10 % of 0.80 - 0.50; the search's prompts have a base of 0.10.
-    assert "+-0.030" in verdicts({"full": FULL, "lora-r8": SAME}, report_base=0.5)[0].reason
+    assert "±0.030" in verdicts({"full": FULL, "lora-r8": SAME}, report_base=0.5)[0].reason
     # 0.77 is nearer to a base of 0.75 than to the median 0.80: a collapsed run, no pooling.
     low = {"full": FULL, "lora-r8": [0.80, 0.80, 0.80, 0.83, 0.77]}
     assert "pooled_sd" in verdicts(low)[0].flags
@@ -122,7 +122,7 @@ def test_seeds_that_were_not_declared_decide_nothing() -> None:
 def test_noisy_scores_are_undecided_and_say_how_many_seeds_decide() -> None:
     found = verdicts({"full": FULL, "lora-r8": NOISY})[0]
     assert found.verdict == "undecided"
-    assert "crosses a bound of +-0.070: about" in found.reason
+    assert "crosses a bound of ±0.070: about" in found.reason
     assert "more report seed" in found.reason
 
 
@@ -156,7 +156,7 @@ def test_a_declared_margin_replaces_the_default() -> None:
     report = {"full": FULL, "lora-r8": NEAR}
     assert verdicts(report)[0].verdict == "supported"
     narrow = verdicts(report, margin=0.03)[0]
-    assert narrow.verdict == "refuted" and "+-0.030" in narrow.reason
+    assert narrow.verdict == "refuted" and "±0.030" in narrow.reason
 
 
 def test_the_default_margin_is_at_least_two_points() -> None:
@@ -165,7 +165,7 @@ def test_the_default_margin_is_at_least_two_points() -> None:
         for arm in ("full", "lora-r8")
     }
     scores = {"full": [0.20, 0.201, 0.199], "lora-r8": [0.201, 0.199, 0.2]}
-    assert "+-0.020" in judged(parity.check, experiment(shallow, scores))[0].reason
+    assert "±0.020" in judged(parity.check, experiment(shallow, scores))[0].reason
 
 
 def test_c1_takes_the_highest_rank_and_c2_every_rank() -> None:
@@ -201,7 +201,7 @@ def test_holm_weighs_on_single_ranks_but_not_on_every_rank() -> None:
     single = claim(found, "C2", "lora-r8", "full")
     assert single.verdict == "undecided"
     assert (
-        f"would support the claim against +-{margin:.3f} uncorrected, but does not after Holm's "
+        f"would support the claim against ±{margin:.3f} uncorrected, but does not after Holm's "
         "correction over 2 arms (p = "
     ) in single.reason
     assert claim(found, "C2", "lora-r1", "lora-r8", "full").verdict == "supported"
@@ -211,7 +211,7 @@ def test_seeds_are_counted_only_where_one_test_is_made() -> None:
     found = verdicts({"full": FULL, "lora-r8": NOISY, "lora-r1": NOISY[::-1]})
     assert ": about " in claim(found, "C1", "lora-r8", "full").reason
     single = claim(found, "C2", "lora-r8", "full")
-    assert single.reason.endswith("crosses a bound of +-0.070: more report seeds are needed.")
+    assert single.reason.endswith("crosses a bound of ±0.070: more report seeds are needed.")
 
 
 def test_two_report_seeds_give_a_point_and_no_verdict() -> None:

@@ -127,7 +127,16 @@ def start_worker(store: ExperimentStore, script: Path, first: str = "") -> subpr
         "ENGINE_DOUBLE_LOG": str(script.with_name("trained.txt")),
         "PYTHONPATH": str(ROOT),
     }
-    return subprocess.Popen([sys.executable, str(script), str(store.path)], env=environment)
+    return subprocess.Popen(
+        [sys.executable, str(script), str(store.path)],
+        env=environment,
+        preexec_fn=heed_interrupts,
+    )
+
+
+def heed_interrupts() -> None:
+    """A shell starts background jobs with SIGINT ignored, and the test may be in one."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 @pytest.mark.timeout(120)
