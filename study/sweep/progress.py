@@ -10,11 +10,12 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
+from rich.console import Console, Group
 from rich.live import Live
 from rich.table import Table
 
 from study.plan.budget import Bill
+from study.records.record import Record
 from study.records.store import ExperimentStore
 from study.sweep.claims import process_lives
 from study.sweep.schedule import State, read_state
@@ -26,7 +27,7 @@ PLAIN_EVERY_S = 15.0
 def print_bill(console: Console, state: State, bill: Bill, path: Path) -> None:
     """Arms x trials x seeds, tokens, parameters, FLOPs, disk and time, before anything runs."""
     table = Table(title=f"plan of {path.name}: {bill.runs} runs, {len(state.records)} done")
-    table.add_column("arm")
+    table.add_column("arm", no_wrap=True)
     headings = ("LRs", "search", "report", "trainable", "tokens", "FLOPs", "disk")
     for heading in headings:
         table.add_column(heading, justify="right")
@@ -66,11 +67,28 @@ def print_summary(console: Console, state: State, path: Path) -> None:
             counts = [str(done[status]) for status in statuses]
             table.add_row(arm, phase, str(len(cells)), *counts, str(lost), str(left))
     console.print(table)
+    if state.plan.experiment.kind == "single":
+        for record in state.records.values():
+            console.print(result_line(record), soft_wrap=True)
     for run in state.plan.runs:
         if run.run_id in state.given_up:
             console.print(f"given up: {path / run.arm / run.run_id} (see attempts.jsonl)")
     if state.given_up:
         console.print("the same command with retry=true tries these again")
+
+
+def result_line(record: Record) -> str:
+    """How one run ended, in a line."""
+    text = f"{record.arm}: {record.status}"
+    if record.status_reason:
+        text += f" ({record.status_reason})"
+    if record.score_final is not None:
+        text += f", held-out accuracy {record.score_final:.3f}"
+        text += f" (mean of the last {record.final_window} evaluations"
+        text += f" of {record.eval_prompts} prompts; one run, no interval)"
+    if record.score_base is not None:
+        text += f", untrained {record.score_base:.3f}"
+    return text
 
 
 def duration(seconds: float) -> str:
@@ -136,16 +154,15 @@ class ProgressView:
         text = f"{len(state.records)}/{len(state.plan.runs)} runs, {self._time_left(state)}"
         return f"{text}; {running}" if running else text
 
-    def table(self) -> Table:
-        """The sweep as a table: a row per arm, then what is running."""
+    def table(self) -> Group:
+        """The sweep as a table, a row per arm, and below it what is running."""
         state = self._state()
         table = Table(title=f"{state.plan.experiment.name}: {self._time_left(state)}")
         for heading in ("arm", "done", "best so far", "statuses"):
             table.add_column(heading)
         for arm in state.plan.arms:
             table.add_row(arm, *_arm_cells(state, arm))
-        table.caption = "\n".join(describe_badge(b) for b in badges(self.store) if b["run_id"])
-        return table
+        return Group(table, *(describe_badge(b) for b in badges(self.store) if b["run_id"]))
 
     def _time_left(self, state: State) -> str:
         fresh = len(state.records) - self.done_before

@@ -51,6 +51,7 @@ def singles(tmp_path_factory: pytest.TempPathFactory) -> Path:
         done = run("study", *method, *TINY, f"runs_dir={runs}")
         assert done.returncode == 0, done.stderr
         assert "report: python -m analysis report" in done.stdout
+        assert "completed, held-out accuracy 0." in done.stdout
     return runs / "single"
 
 
