@@ -179,6 +179,9 @@ def _leave_with_worker(connection: Connection) -> None:
 
 def _redirect_output(path: Path) -> None:
     """Libraries talk to the attempt's log, not into the sweep's progress display."""
-    log = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    try:
+        log = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    except FileNotFoundError:  # Ctrl-C while this child started: its worker took the attempt back
+        os._exit(1)
     os.dup2(log, 1)
     os.dup2(log, 2)

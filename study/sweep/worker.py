@@ -154,14 +154,14 @@ class Worker:
         process: Any = context.Process(  # type: ignore[attr-defined]
             target=run_child, args=(theirs, assignment)
         )
-        process.start()
-        theirs.close()  # or the end of the child would not end the pipe
         try:
+            process.start()
+            theirs.close()  # or the end of the child would not end the pipe
             yield process, ours
         finally:
-            if process.is_alive():
+            if process.pid is not None:  # Ctrl-C may come while it starts
                 process.kill()
-            process.join()
+                process.join()
             ours.close()
 
     def _context(self, engine_module: str) -> BaseContext:
