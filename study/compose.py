@@ -74,13 +74,18 @@ def compose(overrides: Sequence[str]) -> c.StudyConfig:
     return to_dataclasses(config)
 
 
+def override_key(override: str) -> str:
+    """The config key that an override such as ``+a.b=1`` is about."""
+    return override.partition("=")[0].lstrip("+~")
+
+
 def check_experiment_keys(overrides: Sequence[str]) -> None:
     """Refuse ``experiment.KEY=`` where no experiment was chosen; Hydra fails an assertion there.
 
     Raises:
         ValueError: naming the override.
     """
-    keys = [override.partition("=")[0].lstrip("+~") for override in overrides]
+    keys = [override_key(override) for override in overrides]
     orphans = [key for key in keys if key.startswith("experiment.")]
     if orphans and "experiment" not in keys:
         raise ValueError(f"{orphans[0]} needs experiment=NAME")

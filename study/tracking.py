@@ -1,7 +1,8 @@
 """``python -m study.tracking runs/quickstart``: mirror a sweep to Weights & Biases.
 
 A mirror, fed from the run directories: training never waits for it, and it can be made afterwards,
-again, or elsewhere. One W&B run a record, its id the run id, so that a second pass changes nothing.
+again, or elsewhere. One W&B run a record, its id made of experiment and run id, so that a second
+pass changes nothing.
 """
 
 from __future__ import annotations

@@ -6,7 +6,6 @@ import dataclasses
 import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from study.plan.arms import extended
 from study.plan.experiment import Plan, with_cells
@@ -104,8 +103,3 @@ def _extended(plan: Plan, side: str) -> Plan:
     arms = {name: extended(arm, [side], plan.experiment.extend) for name, arm in plan.arms.items()}
     plan = dataclasses.replace(plan, arms=arms, extended=[*plan.extended, side])
     return with_cells(plan, "search", {name: arm.learning_rates for name, arm in arms.items()})
-
-
-def selection_to_json(selection: Selection) -> dict[str, Any]:
-    """The content of ``selection/<arm>.json``."""
-    return dataclasses.asdict(selection)

@@ -7,7 +7,6 @@ from typing import Any
 
 SCHEMA_VERSION = 1
 RESULT_STATUSES = ("completed", "diverged", "no_signal", "pruned")
-ATTEMPT_STATUSES = ("failed", "oom", "killed", "stalled")
 
 
 @dataclass(kw_only=True)

@@ -9,7 +9,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
-from study.compose import compose, split_sweeps
+from study.compose import compose, override_key, split_sweeps
 from study.config import (
     ExperimentConfig,
     FullMethod,
@@ -66,7 +66,8 @@ def assemble(arguments: Sequence[str]) -> Assembled:
             )
         plan = _plan_experiment(config, config.experiment, fixed)
     else:
-        _check_adhoc(config, swept)
+        check_run_keys("a sweep", [f"{key}=" for key in swept])
+        _refuse_space(config)
         plan = _plan_adhoc(fixed, swept)
     return _named(config, plan, fixed)
 
@@ -77,13 +78,12 @@ def assemble_single(config: StudyConfig) -> Assembled:
     Raises:
         ValueError: as for :func:`assemble`.
     """
+    _refuse_space(config)
     run = config.run()
     description = describe_all([run])[0]
     arm = make_arm("single", run, [], [run.objective.learning_rate], description)
     name = f"{label(run.method)}-{short_hash(arm_identity(run, arm.model, arm.target_modules), 6)}"
     arm = replace(arm, name=name)
-    if config.space.learning_rate:
-        raise ValueError("space.learning_rate is only read with experiment= and -m")
     experiment = _questionless("single", "single", {name: []}, [], [run.seed])
     plan = plan_search(experiment, {name: arm}, run.engine.name)
     return _named(config, plan, [])
@@ -114,9 +114,9 @@ def _plan_experiment(config: StudyConfig, experiment: ExperimentConfig, fixed: l
 
 def _check_overrides(experiment: ExperimentConfig, fixed: list[str]) -> None:
     """What an arm sets cannot be set for all arms as well, and the grid sets the rate."""
-    keys = {override.partition("=")[0].lstrip("+~") for override in fixed}
+    keys = {override_key(override) for override in fixed}
     for name, overrides in experiment.arms.items():
-        clash = sorted(keys & {override.partition("=")[0] for override in overrides})
+        clash = sorted(keys & {override_key(override) for override in overrides})
         if clash:
             raise ValueError(
                 f"{clash[0]} is set by arm {name!r} of experiment {experiment.name}; it cannot "
@@ -139,7 +139,7 @@ NOT_OF_AN_ARM = (RATE_KEY, "seed")
 def check_run_keys(who: str, overrides: Sequence[str], excluded: Sequence[str] = ()) -> None:
     """Refuse overrides that would change nothing in a run, or what ``who`` may not set."""
     for override in overrides:
-        key = override.partition("=")[0].lstrip("+~")
+        key = override_key(override)
         if key.split(".")[0] not in RUN_KEYS or key in excluded:
             raise ValueError(
                 f"{who} can only set keys of a run ({', '.join(RUN_KEYS)}) and not "
@@ -147,11 +147,11 @@ def check_run_keys(who: str, overrides: Sequence[str], excluded: Sequence[str] =
             )
 
 
-def _check_adhoc(config: StudyConfig, swept: dict[str, list[str]]) -> None:
-    check_run_keys("a sweep", [f"{key}=" for key in swept])
+def _refuse_space(config: StudyConfig) -> None:
+    """Without an experiment nobody would read the grid."""
     if config.space.learning_rate:
         raise ValueError(
-            f"space.learning_rate is only read with experiment=; sweep {RATE_KEY}=... instead"
+            f"space.learning_rate is only read with experiment=; set {RATE_KEY}=... instead"
         )
 
 

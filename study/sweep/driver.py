@@ -11,13 +11,12 @@ from rich.console import Console
 from study.config import StudyConfig, SweepConfig
 from study.plan.budget import bill, mean_seconds
 from study.plan.experiment import Plan, from_json, merge, to_json
-from study.records.record import Record
 from study.records.store import ExperimentStore
 from study.sweep.assemble import Assembled, assemble, assemble_single
 from study.sweep.claims import Claims
 from study.sweep.mirror import mirroring
 from study.sweep.progress import ProgressView, print_bill, print_summary
-from study.sweep.schedule import State, read_state, refresh
+from study.sweep.schedule import State, published, read_state, refresh
 from study.sweep.worker import Worker, share_cores
 
 Launch = Callable[[list[list[str]]], list[str]]
@@ -79,7 +78,7 @@ def prepare(assembled: Assembled, console: Console) -> ExperimentStore:
     store, settings = ExperimentStore(assembled.path), assembled.config
     if settings.dry_run:
         plan = _merged(store, assembled.plan)
-        state = State(plan=plan, records=_records(store, plan))
+        state = State(plan=plan, records=published(store, plan.runs))
     else:
         with store.lock():
             store.write_plan(to_json(_merged(store, assembled.plan)))
@@ -100,11 +99,6 @@ def _merged(store: ExperimentStore, plan: Plan) -> Plan:
     if data is None:
         return plan
     return merge(from_json(data), plan)
-
-
-def _records(store: ExperimentStore, plan: Plan) -> dict[str, Record]:
-    found = {run.run_id: store.record(run.arm, run.run_id) for run in plan.runs}
-    return {run_id: record for run_id, record in found.items() if record is not None}
 
 
 def _watch(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterable
+from dataclasses import asdict, dataclass, field, replace
 
 from study.plan.experiment import Plan, PlannedRun, from_json, to_json
-from study.plan.select import Selection, grow, selection_to_json
+from study.plan.select import Selection, grow
 from study.records.record import Record
 from study.records.store import ExperimentStore
 from study.sweep.claims import Claims
@@ -51,15 +51,19 @@ def read_state(store: ExperimentStore) -> State:
     if data is None:
         raise ValueError(f"{store.path} is not an experiment: it has no plan.json")
     plan = from_json(data)
-    records: dict[str, Record] = {}
-    given_up: set[str] = set()
-    for run in plan.runs:
-        record = store.record(run.arm, run.run_id)
-        if record is not None:
-            records[run.run_id] = record
-        elif tries_spent(store, run) > plan.max_retries:
-            given_up.add(run.run_id)
+    records = published(store, plan.runs)
+    given_up = {
+        run.run_id
+        for run in plan.runs
+        if run.run_id not in records and tries_spent(store, run) > plan.max_retries
+    }
     return State(plan=plan, records=records, given_up=given_up)
+
+
+def published(store: ExperimentStore, runs: Iterable[PlannedRun]) -> dict[str, Record]:
+    """Records of those of ``runs`` that have one, by run id."""
+    found = {run.run_id: store.record(run.arm, run.run_id) for run in runs}
+    return {run_id: record for run_id, record in found.items() if record is not None}
 
 
 def tries_spent(store: ExperimentStore, run: PlannedRun) -> int:
@@ -89,12 +93,10 @@ def _grown(store: ExperimentStore, state: State) -> State:
     selections = {arm: Selection(**data) for arm, data in store.read_selections().items()}
     plan, fresh = grow(state.plan, state.records, selections)
     for selection in fresh:
-        store.write_selection(selection.arm, selection_to_json(selection))
+        store.write_selection(selection.arm, asdict(selection))
     if plan == state.plan:
         return state
     store.write_plan(to_json(plan))
     # A run that joins the plan may have a record already, from an experiment that grew.
-    known = {run.run_id for run in state.plan.runs}
-    joined = {run.run_id: store.record(run.arm, run.run_id) for run in plan.runs}
-    found = {k: r for k, r in joined.items() if r is not None and k not in known}
-    return State(plan=plan, records=state.records | found, given_up=state.given_up)
+    joined = published(store, plan.runs[len(state.plan.runs) :])
+    return State(plan=plan, records=state.records | joined, given_up=state.given_up)
