@@ -19,9 +19,11 @@ test: lint
 nightly: $(VENV)/.dev
 	$(BIN)/python -m pytest -m nightly --timeout 3600
 
-# Seconds per step and per evaluation of the engine, and the overhead of the sweep around it.
+# The packed engine against TRL, in turns: run-steps, scaling, memory, whole sweeps (20 minutes on a
+# quiet machine); their figures in runs/; and the overhead of a sweep around its training.
 bench: $(VENV)/.dev
-	$(BIN)/python -m study.bench
+	$(BIN)/python -m study.bench --json runs/bench.json
+	$(BIN)/python -m analysis figure bench runs/bench.json
 	$(BIN)/python -m tests.benchmarks.sweep_overhead
 
 lint: $(VENV)/.dev

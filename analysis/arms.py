@@ -119,9 +119,14 @@ def choice(sweep: Sweep, arm: str) -> Choice | None:
 
 
 def preferred_rate(sweep: Sweep, arm: str) -> float | None:
-    """The grid rate of best mean search score now, by the sweep's own rule (ties: the lower)."""
+    """The grid rate of best mean search score now, by the sweep's own rule (ties: the lower).
+
+    A rate that early stopping ended on any seed does not compete.
+    """
     scores: dict[float, list[float]] = {}
-    rows = scored(sweep.runs, arm, "search")
+    runs = sweep.runs
+    stopped = runs["learning_rate"][(runs["arm"] == arm) & (runs["status"] == "pruned")]
+    rows = scored(runs[~runs["learning_rate"].isin(stopped)], arm, "search")
     for rate, score in zip(rows["learning_rate"], rows["score_final"], strict=True):
         scores.setdefault(float(rate), []).append(float(score))
     # fmean sums exactly, so that equal means tie here as they do in the sweep.

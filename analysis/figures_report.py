@@ -55,6 +55,11 @@ def write_figures(sweep: Sweep, search: SearchSummary, directory: Path) -> list[
 def _rates(sweep: Sweep, search: SearchSummary, directory: Path) -> FigureFile:
     data = rate_figure(sweep, search.optima)
     missing = "" if data.curves else "No run of the search phase has a score yet."
+    if sweep.stops_early:
+        missing = (
+            "Poor learning rates were stopped early, so there is no curve; the table of every "
+            "learning rate counts the stopped runs."
+        )
     caption = (
         "Each line is an arm's mean over its search seeds, each dot one run. Arms stand a little "
         "aside of each other so that none hides another; diverged runs stay in at the worst "
@@ -102,7 +107,9 @@ def _learning(sweep: Sweep, directory: Path) -> FigureFile:
 def _optima(sweep: Sweep, search: SearchSummary, directory: Path) -> FigureFile:
     data = optimum_figure(sweep, search.optima)
     missing = ""
-    if not search.optima:
+    if sweep.stops_early:
+        missing = "Poor learning rates were stopped early, so no best learning rate is estimated."
+    elif not search.optima:
         missing = "No arm has a score for every search run, so no best learning rate is estimated."
     elif not any(found and math.isfinite(found.lr.point) for _, found in data.rows):
         missing = "No arm's score rises far enough above the untrained model to have a best rate."

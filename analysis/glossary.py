@@ -11,6 +11,8 @@ MEANINGS = {
     "pruned": "stopped early by the search; no score",
     "given up": "no record, and its retries are spent; a launch with retry=true reopens it",
     "missing": "planned, no record yet",
+    "early_stopping": "the search stops poor learning rates early: it selects one, and estimates "
+    "no curve, ratio or difference",
     "few_seeds": "fewer than 3 seeds: points, no interval, no verdict",
     "edge_low": "the plateau reaches the low end of the grid: the best learning rate is an upper "
     "bound, extend the grid downwards",

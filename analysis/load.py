@@ -69,6 +69,11 @@ class Sweep:
         return self.kind == "experiment"
 
     @property
+    def stops_early(self) -> bool:
+        """Whether the search stops poor learning rates early: it selects, and estimates nothing."""
+        return self.experiment.get("early_stopping") is not None
+
+    @property
     def expected(self) -> int:
         """Runs at the end: the planned ones, and report runs that have yet to join the plan."""
         waiting = 0

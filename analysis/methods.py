@@ -24,12 +24,29 @@ def methods(sweep: Sweep, search: SearchSummary) -> list[str]:
         "evaluation of a run is stored and not used.",
         f"Precision: {_precision(sweep)}. Engine: {sweep.plan.get('engine', 'unknown')}. "
         f"Runs were added to the plan in {looks} launch{'' if looks == 1 else 'es'}.",
-        "Intervals are Student's t over seeds at 90 %; seeds are the unit of replication. The "
-        "best learning rate (LR*) is the log-midpoint of the plateau, the rates whose mean score "
-        f"is within f = {search.fraction:.2f} of the rise below the top. Intervals of learning "
-        "rates add a grid term: the place of an edge between two grid points is unknown however "
-        "many seeds there are.",
+        "Intervals are Student's t over seeds at 90 %; seeds are the unit of replication. "
+        + (_early_stopping(sweep) if sweep.stops_early else _best_rate(search)),
     ]
+
+
+def _best_rate(search: SearchSummary) -> str:
+    return (
+        "The best learning rate (LR*) is the log-midpoint of the plateau, the rates whose mean "
+        f"score is within f = {search.fraction:.2f} of the rise below the top. Intervals of "
+        "learning rates add a grid term: the place of an edge between two grid points is unknown "
+        "however many seeds there are."
+    )
+
+
+def _early_stopping(sweep: Sweep) -> str:
+    settings = sweep.experiment["early_stopping"]
+    return (
+        f"Early stopping: at step {settings['grace_steps']} and each doubling of it, the share "
+        f"{settings['keep']:g} of an arm's learning rates went on, ranked by mean accuracy over "
+        f"search seeds (of the last {settings['window']} evaluations, where there were so many); "
+        "the others were stopped with all their seeds. Their scores are censored: they enter no "
+        "mean, curve or ratio."
+    )
 
 
 def _objective_sentence(sweep: Sweep) -> str:

@@ -74,7 +74,16 @@ def _experiment_problem(experiment: object) -> str:
         return f"experiment.margin > 0 must hold, got {margin!r}"
     if not isinstance(factors, list) or not all(isinstance(key, str) for key in factors):
         return f"experiment.factors must be a list of keys, got {factors!r}"
+    stopping = experiment.get("early_stopping")
+    if stopping is not None and not _is_early_stopping(stopping):
+        return f"experiment.early_stopping needs grace_steps, keep and window, got {stopping!r}"
     return _seeds_problem(experiment["seeds"])
+
+
+def _is_early_stopping(settings: object) -> bool:
+    return isinstance(settings, dict) and all(
+        is_number(settings.get(key)) for key in ("grace_steps", "keep", "window")
+    )
 
 
 def _seeds_problem(seeds: object) -> str:

@@ -24,10 +24,15 @@ class SearchSummary:
 
 
 def search_summary(sweep: Sweep) -> SearchSummary:
-    """Curves and optima of the arms whose search has no hole, on one plateau threshold."""
+    """Curves and optima of the arms whose search has no hole, on one plateau threshold.
+
+    A search with early stopping has none, whether or not a run was stopped: an arm that got through
+    whole is no random one.
+    """
     search = sweep.planned[sweep.planned["phase"] == "search"]
     waiting = set(search["arm"][~search["run_id"].isin(sweep.runs["run_id"])])
-    curves = learning_rate_curves(sweep.runs[~sweep.runs["arm"].isin(waiting)])
+    runs = sweep.runs[~sweep.runs["arm"].isin(waiting)]
+    curves = {} if sweep.stops_early else learning_rate_curves(runs)
     fraction = shared_fraction(curves.values())
     optima = {name: optimum(curve, fraction) for name, curve in curves.items()}
     return SearchSummary(curves, optima, fraction, noise_floor(curves.values(), fraction))

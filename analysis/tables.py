@@ -22,6 +22,7 @@ STATUSES = (*RESULT_STATUSES, *WAITING)
 REPORTED = "report seeds"
 ALL_DIVERGED = "report seeds, every run diverged"
 CROSS_FITTED = "search seeds, cross-fitted"
+NO_REPORT = "nothing: a search that stops early gives no score, only report seeds do"
 BEST_OF = "best of {n} on the search seeds, optimistic"
 
 
@@ -99,7 +100,7 @@ def arm_rows(sweep: Sweep, search: SearchSummary) -> list[ArmRow]:
 def _arm_row(sweep: Sweep, search: SearchSummary, arm: Arm, pair: Comparison | None) -> ArmRow:
     report = reported(sweep, arm.name)
     searched = scored(sweep.runs, arm.name, "search")
-    score, source = _score(report, search, arm)
+    score, source = _score(sweep, report, search, arm)
     ratio_obstacle = pair.obstacle if pair else None
     difference_obstacle = score_obstacle(sweep, pair) if pair else None
     return ArmRow(
@@ -121,11 +122,15 @@ def _arm_row(sweep: Sweep, search: SearchSummary, arm: Arm, pair: Comparison | N
     )
 
 
-def _score(report: pd.DataFrame, search: SearchSummary, arm: Arm) -> tuple[Estimate | None, str]:
+def _score(
+    sweep: Sweep, report: pd.DataFrame, search: SearchSummary, arm: Arm
+) -> tuple[Estimate | None, str]:
     """The score over report seeds; without those, an honest one from the search seeds."""
     if len(report):
         all_diverged = (report["status"] == "diverged").all()
         return _mean(report["score_final"]), ALL_DIVERGED if all_diverged else REPORTED
+    if sweep.stops_early:
+        return None, NO_REPORT
     curve = search.curves.get(arm.name)
     if curve is None:
         return None, "no complete phase yet"

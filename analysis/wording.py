@@ -87,7 +87,7 @@ def first_line(sweep: Sweep) -> str:
 
 
 def banner(sweep: Sweep) -> str:
-    """What is unfinished, or that the kind of sweep carries no verdict; empty if neither."""
+    """What is unfinished, stopped early, or that the sweep carries no verdict; empty if none."""
     parts = []
     if not sweep.complete:
         given_up = int((sweep.planned["status"] == "given up").sum())
@@ -95,6 +95,14 @@ def banner(sweep: Sweep) -> str:
         parts.append(
             f"Unfinished: {len(sweep.runs)} of {sweep.expected} runs{lost}. What exists is drawn; "
             "every verdict is undecided."
+        )
+    if sweep.stops_early:
+        statuses = sweep.planned["status"][sweep.planned["phase"] == "search"]
+        pruned = int((statuses == "pruned").sum())
+        parts.append(
+            f"Early stopping: {pruned} of {len(statuses)} search runs were stopped early and have "
+            "no score. What stands is the selected learning rate and its score on report seeds; "
+            "curves and ratios are not estimated, and every verdict is undecided."
         )
     if sweep.kind == "adhoc":
         parts.append("An ad-hoc sweep: no criterion was declared, so it is drawn without verdicts.")

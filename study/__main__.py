@@ -32,7 +32,7 @@ from study.sweep.driver import run_single, serve
 def work(config: DictConfig) -> None:
     """Train one run, or serve as a worker of a sweep (called by Hydra)."""
     if config.worker_of is not None:
-        serve(Path(config.worker_of), to_dataclasses(config).sweep())
+        serve(Path(config.worker_of), to_dataclasses(config))
         return
     with reporting_user_errors():
         study_config = to_dataclasses(config)

@@ -22,6 +22,7 @@ from study import config as c
 
 CONF_DIR = Path(__file__).resolve().parent.parent / "conf"
 CONFIG_NAME = "study"
+EARLY_STOPPING = "experiment.early_stopping"
 
 SCHEMAS: dict[tuple[str | None, str], type] = {
     (None, "schema_study"): c.StudyConfig,
@@ -80,7 +81,8 @@ def override_key(override: str) -> str:
 
 
 def check_experiment_keys(overrides: Sequence[str]) -> None:
-    """Refuse ``experiment.KEY=`` where no experiment was chosen; Hydra fails an assertion there.
+    """Refuse ``experiment.KEY=`` where no experiment was chosen, on which Hydra fails an assertion,
+    and early stopping by command line, which would take an experiment its question.
 
     Raises:
         ValueError: naming the override.
@@ -89,6 +91,13 @@ def check_experiment_keys(overrides: Sequence[str]) -> None:
     orphans = [key for key in keys if key.startswith("experiment.")]
     if orphans and "experiment" not in keys:
         raise ValueError(f"{orphans[0]} needs experiment=NAME")
+    for override, key in zip(overrides, keys, strict=True):
+        if key.startswith(EARLY_STOPPING) and override != f"{EARLY_STOPPING}=null":
+            raise ValueError(
+                f"{EARLY_STOPPING} is set in the experiment's file alone (=null switches it off), "
+                "since no curve, ratio or claim is judged from a search that was cut short, got "
+                f"{override!r}"
+            )
 
 
 def split_sweeps(overrides: Sequence[str]) -> tuple[list[str], dict[str, list[str]]]:

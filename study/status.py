@@ -9,7 +9,8 @@ from rich.console import Console
 
 from study.cli import reporting_user_errors
 from study.records.store import ExperimentStore
-from study.sweep.progress import badges, describe_badge, print_summary
+from study.sweep.badge import badges, describe_badge
+from study.sweep.progress import print_summary
 from study.sweep.schedule import read_state
 
 
@@ -23,8 +24,7 @@ def main(arguments: list[str] | None = None) -> None:
         store = ExperimentStore(options.experiment)
         print_summary(console, read_state(store), store.path)
     for badge in badges(store):
-        doing = describe_badge(badge) if badge["run_id"] else "waiting for a run"
-        console.print(f"worker {badge['pid']}: {doing}")
+        console.print(f"worker {badge['pid']}: {describe_badge(badge)}", soft_wrap=True)
 
 
 if __name__ == "__main__":

@@ -46,6 +46,7 @@ def description(**changes: Any) -> Description:
         "max_prompt_tokens": 9,
         "unknown_characters": "",
         "data_revision": "def",
+        "packed_refusal": "",
     }
     return Description(**{**facts, **changes})
 
@@ -136,10 +137,11 @@ def arm(name: str, config: RunConfig, rates: list[float], factors: list[str] | N
     )
 
 
-def toy_plan(full_rates: list[float] = FULL_RATES, **changes: Any) -> Plan:
+def toy_plan(full_rates: list[float] = FULL_RATES, engine: str = "trl", **changes: Any) -> Plan:
     """12 search runs: two arms x three learning rates x two seeds."""
+    by = EngineConfig(name=engine)
     arms = {
-        "full": arm("full", run_config(full()), full_rates),
-        "lora-r1": arm("lora-r1", run_config(lora()), LORA_RATES),
+        "full": arm("full", run_config(full(), engine=by), full_rates),
+        "lora-r1": arm("lora-r1", run_config(lora(), engine=by), LORA_RATES),
     }
-    return plan_search(experiment(**changes), arms, "trl")
+    return plan_search(experiment(**changes), arms, engine)

@@ -56,8 +56,15 @@ def whole_sweep_obstacle(sweep: Sweep, *, methods_only: bool = False) -> Obstacl
 
     Args:
         sweep: The experiment.
-        methods_only: Ask only whether both methods are among the arms, finished or not.
+        methods_only: Ask only what holds finished or not: early stopping, a method that lacks.
     """
+    if sweep.stops_early:
+        return Obstacle(
+            "early_stopping",
+            "This search stops poor learning rates early, so curves and ratios are not estimated; "
+            "it selects a setting and scores it: for verdicts run an experiment without "
+            "early_stopping.",
+        )
     methods = {arm.is_full for arm in arms(sweep)}
     if True not in methods:
         return Obstacle("no_baseline", "The sweep has no FullFT arm to compare with: add one.")

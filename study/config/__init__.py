@@ -6,6 +6,7 @@ target name exist, is the rank too large) live in :mod:`study.plan.description`.
 """
 
 from study.config.experiment import (
+    EarlyStoppingConfig,
     ExperimentConfig,
     SeedsConfig,
     SpaceConfig,
@@ -37,6 +38,7 @@ from study.config.task import (
 
 __all__ = [
     "ArithmeticTaskConfig",
+    "EarlyStoppingConfig",
     "EngineConfig",
     "EvaluationConfig",
     "ExperimentConfig",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from dataclasses import dataclass, field
 
 from study.config.laws import check_name, check_seed, require, require_one_of
@@ -34,6 +35,35 @@ class SeedsConfig:
 
 
 @dataclass(kw_only=True)
+class EarlyStoppingConfig:
+    """Successive halving over the learning rates of each arm, in the search phase alone.
+
+    A rung lies at ``grace_steps``, twice that, four times that, and so on. At each, the learning
+    rates of an arm are ranked by held-out accuracy, mean over search seeds, and the last ones are
+    stopped with all their seeds; stopped runs are censored, never scored.
+    """
+
+    grace_steps: int
+    """No run is stopped before this optimizer step: the first rung."""
+    keep: float
+    """Share of an arm's learning rates that goes on at each rung, rounded up. Above 0.5 two rates
+    always reach the end, so that one which collapses late has a neighbour left."""
+    window: int
+    """The accuracy at a rung is the mean over this many last evaluations (fewer, if fewer were
+    made; the untrained model's never counts)."""
+
+    def __post_init__(self) -> None:
+        where = "experiment.early_stopping"
+        require(self.grace_steps >= 1, f"{where}.grace_steps >= 1", grace_steps=self.grace_steps)
+        require(0 < self.keep < 1, f"0 < {where}.keep < 1", keep=self.keep)
+        require(self.window >= 1, f"{where}.window >= 1", window=self.window)
+
+    def places(self, rates: int) -> int:
+        """How many of ``rates`` learning rates go on after a rung, at least 1."""
+        return math.ceil(round(self.keep * rates, 9))  # 0.28 x 25 is 7, whatever floats say
+
+
+@dataclass(kw_only=True)
 class ExperimentConfig:
     """A question: arms that are compared, and the rule that answers it."""
 
@@ -56,6 +86,9 @@ class ExperimentConfig:
     """Learning rates added on a side where some arm has its best at the edge of the grid."""
     margin: float | None = None
     """Equality margin in score; null: 10 % of FullFT's gain over the base, at least 0.02."""
+    early_stopping: EarlyStoppingConfig | None = None
+    """Stop poor learning rates early; null: every run trains to its end. Only in an experiment's
+    file, since curves, ratios and verdicts are never estimated from a search that was cut short."""
 
     def __post_init__(self) -> None:
         require_one_of("experiment.kind", self.kind, ("experiment", "adhoc", "single"))
@@ -64,6 +97,11 @@ class ExperimentConfig:
         require(self.extend >= 0, "experiment.extend >= 0", extend=self.extend)
         if self.margin is not None:
             require(self.margin > 0, "experiment.margin > 0", margin=self.margin)
+            if self.early_stopping is not None:
+                raise ValueError(
+                    "experiment.margin is not read with experiment.early_stopping, under which no "
+                    f"claim is decided, got {self.margin}"
+                )
         for name in (self.name, *self.arms):
             check_name(name)
         taken = sorted(set(self.arms) & RESERVED_ARM_NAMES)
@@ -145,8 +183,3 @@ class StudyConfig(RunConfig, SweepConfig):
         """The part that describes one run."""
         names = [f.name for f in dataclasses.fields(RunConfig)]
         return RunConfig(**{name: getattr(self, name) for name in names})
-
-    def sweep(self) -> SweepConfig:
-        """The part that describes how a sweep is carried out."""
-        names = [f.name for f in dataclasses.fields(SweepConfig)]
-        return SweepConfig(**{name: getattr(self, name) for name in names})

@@ -64,10 +64,20 @@ class EngineConfig:
     """What trains the runs."""
 
     name: str
-    """``trl``: one run per process through TRL's GRPOTrainer."""
+    """``packed``: compatible runs together in one process; ``trl``: one run per process through
+    TRL's GRPOTrainer; ``auto``: packed if every arm qualifies, else trl."""
+    pack_size: int | None = None
+    """Most runs that a process trains at once; null: the planner's cost model decides."""
 
     def __post_init__(self) -> None:
-        require_one_of("engine.name", self.name, ("trl",))
+        require_one_of("engine.name", self.name, ("auto", "packed", "trl"))
+        if self.pack_size is not None:
+            require(self.pack_size >= 1, "engine.pack_size >= 1", pack_size=self.pack_size)
+            if self.name == "trl":
+                raise ValueError(
+                    "engine.pack_size is not read under engine=trl, which trains one run a "
+                    f"process, got {self.pack_size}"
+                )
 
 
 @dataclass(kw_only=True)

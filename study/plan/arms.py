@@ -8,7 +8,7 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from study.config import ExperimentConfig, RunConfig
+from study.config import EarlyStoppingConfig, ExperimentConfig, RunConfig
 from study.plan.description import Description
 from study.plan.identity import arm_identity, short_hash
 
@@ -99,6 +99,25 @@ def check_grids(arms: dict[str, Arm], extend: int) -> None:
                     "learning-rate grids must have the same spacing in every arm, got gaps of "
                     f"{a:.2f} decades for {first.name} and {b:.2f} for {arm.name}"
                 )
+
+
+def check_early_stopping(settings: EarlyStoppingConfig | None, arms: dict[str, Arm]) -> None:
+    """Refuse early stopping that would stop nothing, or judge one evaluation twice."""
+    if settings is None:
+        return
+    for arm in arms.values():
+        steps, every = arm.config.objective.steps, arm.config.evaluation.eval_every
+        if not every <= settings.grace_steps < steps:
+            raise ValueError(
+                "evaluation.eval_every <= experiment.early_stopping.grace_steps < objective.steps "
+                f"must hold, arm {arm.name!r} has {every}, {settings.grace_steps} and {steps}"
+            )
+        rates = len(arm.learning_rates)
+        if settings.places(rates) == rates:
+            raise ValueError(
+                f"experiment.early_stopping.keep={settings.keep:g} keeps all {rates} learning "
+                f"rates of arm {arm.name!r}: lower it, or give the arm more learning rates"
+            )
 
 
 def _gaps(rates: list[float]) -> list[float]:

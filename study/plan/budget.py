@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from study.plan.arms import Arm
 from study.plan.experiment import Plan
 from study.plan.flops import forward_flops_per_token, train_flops_per_token
+from study.plan.packs import pack_share
 from study.records.record import Record
 
 BYTES_PER_PARAM = 4
@@ -29,7 +30,7 @@ class ArmBill:
     flops: float
     disk_bytes: float
     seconds: float | None
-    """Time of all its runs on one worker; None until one of its runs was measured."""
+    """Time of all its runs on one worker with full packs; None until one of them was measured."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,10 +63,24 @@ class Bill:
 
 
 def bill(
-    plan: Plan, workers: int, price_per_hour: float | None, measured: Mapping[str, float]
+    plan: Plan,
+    workers: int,
+    price_per_hour: float | None,
+    measured: Mapping[str, float],
+    pack_size: int | None = None,
 ) -> Bill:
-    """The bill of ``plan``; ``measured`` holds the mean seconds of a run by arm, where known."""
-    arms = [_arm_bill(plan, arm, measured.get(arm.name)) for arm in plan.arms.values()]
+    """The bill of ``plan``.
+
+    Args:
+        plan: The plan.
+        workers: Worker processes that share its runs.
+        price_per_hour: Price of one worker for an hour.
+        measured: Mean seconds of a run by arm, where known; the runs of a pack pass them together.
+        pack_size: ``engine.pack_size``.
+    """
+    shares = {name: float(pack_share(arm, pack_size)) for name, arm in plan.arms.items()}
+    taken = {name: seconds * shares[name] for name, seconds in measured.items() if name in shares}
+    arms = [_arm_bill(plan, arm, taken.get(arm.name)) for arm in plan.arms.values()]
     return Bill(arms=arms, workers=workers, price_per_hour=price_per_hour)
 
 

@@ -31,6 +31,9 @@ class Description:
     """Characters of the task that the tokenizer cannot represent."""
     data_revision: str
     """Hash of the prompts and answers the run may meet."""
+    packed_refusal: str = ""
+    """Why the packed engine cannot train the model, as in "the arm *has a model of type gpt2*";
+    empty if it can, and in plans older than that engine, which have theirs stored."""
 
 
 def resolve_targets(method: MethodConfig, model: Description) -> list[str]:

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from study.config import (
+    EarlyStoppingConfig,
     ExperimentConfig,
     SeedsConfig,
     run_config_from_dict,
@@ -15,6 +16,7 @@ from study.config import (
 from study.plan.arms import (
     Arm,
     check_distinct,
+    check_early_stopping,
     check_factors,
     check_grids,
     extended,
@@ -24,6 +26,17 @@ from study.plan.description import Description
 from study.plan.identity import arm_identity, identity, short_hash
 
 SCHEMA_VERSION = 1
+FIXED = (
+    "kind",
+    "hypothesis",
+    "decision_metric",
+    "criterion",
+    "factors",
+    "margin",
+    "extend",
+    "early_stopping",
+)
+"""What an experiment means; it may grow, but these never change."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +57,7 @@ class Plan:
 
     experiment: ExperimentConfig
     engine: str
+    """``packed`` or ``trl``, of all arms; of the latest launch where the runs are single ones."""
     arms: dict[str, Arm]
     runs: list[PlannedRun]
     extended: list[str] = field(default_factory=list)
@@ -72,6 +86,7 @@ def plan_search(experiment: ExperimentConfig, arms: dict[str, Arm], engine: str)
     if experiment.kind == "experiment":
         check_factors(experiment, arms)
         check_grids(arms, experiment.extend)
+        check_early_stopping(experiment.early_stopping, arms)
     plan = Plan(experiment=experiment, engine=engine, arms=arms, runs=[])
     return with_cells(plan, "search", {name: arm.learning_rates for name, arm in arms.items()})
 
@@ -101,7 +116,7 @@ def planned_run(arm: Arm, phase: str, learning_rate: float, seed: int) -> Planne
 
 
 def merge(old: Plan, new: Plan) -> Plan:
-    """The grown plan: old runs first, then what ``new`` adds.
+    """The grown plan: old runs first, then what ``new`` adds; engine and retries are ``new``'s.
 
     Raises:
         ValueError: if ``new`` changes the meaning of the experiment instead of growing it.
@@ -120,7 +135,9 @@ def merge(old: Plan, new: Plan) -> Plan:
     )
     overrides = {**old.experiment.arms, **new.experiment.arms}
     experiment = dataclasses.replace(new.experiment, arms=overrides, seeds=seeds)
-    grown = dataclasses.replace(old, experiment=experiment, arms=arms, max_retries=new.max_retries)
+    grown = dataclasses.replace(
+        old, experiment=experiment, engine=new.engine, arms=arms, max_retries=new.max_retries
+    )
     check_distinct(arms)
     if experiment.kind == "experiment":
         check_factors(experiment, arms)
@@ -139,8 +156,7 @@ def _union(old: list[int], new: list[int]) -> list[int]:
 
 
 def _check_same_meaning(old: Plan, new: Plan) -> None:
-    fixed = ("kind", "hypothesis", "decision_metric", "criterion", "factors", "margin", "extend")
-    for key in fixed:
+    for key in FIXED:
         before, after = getattr(old.experiment, key), getattr(new.experiment, key)
         if before != after:
             raise ValueError(_needs_new_name(old, f"experiment.{key}", before, after))
@@ -182,6 +198,8 @@ def from_json(data: dict[str, Any]) -> Plan:
         )
     experiment = dict(data["experiment"])
     experiment["seeds"] = SeedsConfig(**experiment["seeds"])
+    if experiment.get("early_stopping") is not None:
+        experiment["early_stopping"] = EarlyStoppingConfig(**experiment["early_stopping"])
     arms = {name: _arm_from_json(arm) for name, arm in data["arms"].items()}
     return Plan(
         experiment=ExperimentConfig(**experiment),

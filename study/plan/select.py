@@ -29,8 +29,9 @@ class Selection:
 def select(plan: Plan, arm: str, records: Mapping[str, Record]) -> Selection | None:
     """The grid rate of best mean search score (ties: the lower), once every cell has a record.
 
-    A grid rate, never a fitted vertex. Cells without a score (``no_signal``, ``pruned``) do not
-    compete. Returns None while cells are missing or when no rate has a score.
+    A grid rate, never a fitted vertex. A cell without signal has no part in its rate's mean; a rate
+    that early stopping ended on any seed does not compete, since its other seeds' mean would be one
+    over fewer seeds. Returns None while cells are missing or when no rate has a score.
     """
     if not searched(plan, arm, records):
         return None
@@ -41,7 +42,8 @@ def select(plan: Plan, arm: str, records: Mapping[str, Record]) -> Selection | N
         scores.setdefault(run.learning_rate, [])
         if score is not None:
             scores[run.learning_rate].append(score)
-    complete = {rate: values for rate, values in scores.items() if values}
+    stopped = {r.learning_rate for r in cells if records[r.run_id].status == "pruned"}
+    complete = {rate: values for rate, values in scores.items() if values and rate not in stopped}
     if not complete:
         return None
     means = {rate: statistics.fmean(values) for rate, values in complete.items()}

@@ -30,6 +30,8 @@ class ExperimentStore:
 
     def __init__(self, path: Path) -> None:
         self.path = Path(path)
+        self._records: dict[Path, tuple[int, Record]] = {}
+        """Records by file, with the time at which it was written: workers look often."""
 
     @property
     def plan_path(self) -> Path:
@@ -82,15 +84,13 @@ class ExperimentStore:
     def record(self, arm: str, run_id: str) -> Record | None:
         """The record of a run, or None if the run is not done."""
         path = self.run_dir(arm, run_id) / "record.json"
-        if not path.exists():
+        try:
+            written_at = path.stat().st_mtime_ns
+        except FileNotFoundError:
             return None
-        data = json.loads(path.read_text())
-        if data.get("schema_version") != SCHEMA_VERSION:
-            raise ValueError(
-                f"{path} has schema_version {data.get('schema_version')!r}, this program reads "
-                f"{SCHEMA_VERSION}"
-            )
-        return Record(**data)
+        if path not in self._records or self._records[path][0] != written_at:
+            self._records[path] = (written_at, _read_record(path))
+        return self._records[path][1]
 
     def publish(self, record: Record, attempt_dir: Path) -> bool:
         """Make a result final: move the attempt's files up, then link ``record.json``.
@@ -136,10 +136,29 @@ class ExperimentStore:
         return path
 
     def append_attempt(
-        self, arm: str, run_id: str, attempt: int, status: str, reason: str, spent: bool = True
+        self,
+        arm: str,
+        run_id: str,
+        attempt: int,
+        status: str,
+        reason: str,
+        spent: bool = True,
+        pack: int = 1,
     ) -> None:
-        """Note a failed attempt; ``spent``: it counts against the run's retries."""
+        """Note a failed attempt.
+
+        Args:
+            arm: The run's arm.
+            run_id: The run.
+            attempt: Number of the attempt.
+            status: ``failed``, ``oom``, ``killed`` or ``stalled``.
+            reason: Why, in a sentence.
+            spent: Whether it counts against the run's retries.
+            pack: Runs that failed together, for a reason that may be any one's; a run with more
+                than 1 here is tried again alone.
+        """
         line = {"attempt": attempt, "status": status, "reason": reason, "spent": spent}
+        line |= {"pack": pack} if pack > 1 else {}
         path = self._attempts_path(arm, run_id)
         whole = [*self._attempt_lines(arm, run_id), {**line, "time": now()}]
         write_text(path, "".join(json.dumps(entry) + "\n" for entry in whole))
@@ -165,6 +184,16 @@ class ExperimentStore:
 
     def _attempts_path(self, arm: str, run_id: str) -> Path:
         return self.run_dir(arm, run_id) / "attempts.jsonl"
+
+
+def _read_record(path: Path) -> Record:
+    data = json.loads(path.read_text())
+    if data.get("schema_version") != SCHEMA_VERSION:
+        raise ValueError(
+            f"{path} has schema_version {data.get('schema_version')!r}, this program reads "
+            f"{SCHEMA_VERSION}"
+        )
+    return Record(**data)
 
 
 def now() -> str:

@@ -24,6 +24,7 @@ from study.plan.arms import Arm, arm_factors, check_rates
 from study.plan.description import Description, check_rank, resolve_targets, trainable_params
 from study.plan.experiment import Plan, plan_search
 from study.plan.identity import arm_identity, short_hash
+from study.plan.packs import EngineChoice, choose_engine, with_engine
 
 RATE_KEY = "objective.learning_rate"
 
@@ -35,6 +36,7 @@ class Assembled:
     config: StudyConfig
     """The composition without sweeps and arms: settings of the sweep itself."""
     plan: Plan
+    engine: EngineChoice
     path: Path
     """Directory of the experiment."""
     fixed: list[str]
@@ -64,12 +66,12 @@ def assemble(arguments: Sequence[str]) -> Assembled:
                 f"experiment={config.experiment.name} names its own arms, so {key} cannot be "
                 "swept beside it; add an arm to its file or leave experiment= out"
             )
-        plan = _plan_experiment(config, config.experiment, fixed)
+        planned = _plan_experiment(config, config.experiment, fixed)
     else:
         check_run_keys("a sweep", [f"{key}=" for key in swept])
         _refuse_space(config)
-        plan = _plan_adhoc(fixed, swept)
-    return _named(config, plan, fixed)
+        planned = _plan_adhoc(config, fixed, swept)
+    return _named(config, planned, fixed)
 
 
 def assemble_single(config: StudyConfig) -> Assembled:
@@ -85,19 +87,28 @@ def assemble_single(config: StudyConfig) -> Assembled:
     name = f"{label(run.method)}-{short_hash(arm_identity(run, arm.model, arm.target_modules), 6)}"
     arm = replace(arm, name=name)
     experiment = _questionless("single", "single", {name: []}, [], [run.seed])
-    plan = plan_search(experiment, {name: arm}, run.engine.name)
-    return _named(config, plan, [])
+    return _named(config, _planned(config, experiment, {name: arm}), [])
 
 
-def _named(config: StudyConfig, plan: Plan, fixed: list[str]) -> Assembled:
+def _planned(
+    config: StudyConfig, experiment: ExperimentConfig, arms: dict[str, Arm]
+) -> tuple[Plan, EngineChoice]:
+    engine = choose_engine(config.engine.name, arms)
+    return plan_search(experiment, with_engine(arms, engine.name), engine.name), engine
+
+
+def _named(config: StudyConfig, planned: tuple[Plan, EngineChoice], fixed: list[str]) -> Assembled:
+    plan, engine = planned
     if config.name is not None:
         plan = replace(plan, experiment=replace(plan.experiment, name=config.name))
     plan = replace(plan, max_retries=config.max_retries)
     path = Path(config.runs_dir).expanduser().absolute() / plan.experiment.name
-    return Assembled(config=config, plan=plan, path=path, fixed=fixed)
+    return Assembled(config=config, plan=plan, engine=engine, path=path, fixed=fixed)
 
 
-def _plan_experiment(config: StudyConfig, experiment: ExperimentConfig, fixed: list[str]) -> Plan:
+def _plan_experiment(
+    config: StudyConfig, experiment: ExperimentConfig, fixed: list[str]
+) -> tuple[Plan, EngineChoice]:
     _check_overrides(experiment, fixed)
     for name, overrides in experiment.arms.items():
         check_run_keys(f"arm {name!r}", overrides, NOT_OF_AN_ARM)
@@ -109,7 +120,7 @@ def _plan_experiment(config: StudyConfig, experiment: ExperimentConfig, fixed: l
         name: make_arm(name, run, experiment.factors, grids[name], description)
         for (name, run), description in zip(configs.items(), descriptions, strict=True)
     }
-    return plan_search(experiment, arms, config.engine.name)
+    return _planned(config, experiment, arms)
 
 
 def _check_overrides(experiment: ExperimentConfig, fixed: list[str]) -> None:
@@ -132,15 +143,16 @@ def _check_overrides(experiment: ExperimentConfig, fixed: list[str]) -> None:
 
 
 RUN_KEYS = tuple(f.name for f in fields(RunConfig))
-NOT_OF_AN_ARM = (RATE_KEY, "seed")
-"""What varies inside an arm, and so cannot be set by one."""
+NOT_OF_AN_ARM = (RATE_KEY, "seed", "engine")
+"""What varies inside an arm or is one for all, and so cannot be set by one."""
 
 
 def check_run_keys(who: str, overrides: Sequence[str], excluded: Sequence[str] = ()) -> None:
     """Refuse overrides that would change nothing in a run, or what ``who`` may not set."""
     for override in overrides:
         key = override_key(override)
-        if key.split(".")[0] not in RUN_KEYS or key in excluded:
+        group = key.split(".")[0]
+        if group not in RUN_KEYS or key in excluded or group in excluded:
             raise ValueError(
                 f"{who} can only set keys of a run ({', '.join(RUN_KEYS)}) and not "
                 f"{' or '.join(NOT_OF_AN_ARM) if excluded else 'others'}, got {override!r}"
@@ -171,7 +183,9 @@ def _grid(config: StudyConfig, arm: str, run: RunConfig) -> list[float]:
     return check_rates(arm, list(grids.get(arm, grids.get(run.method.name, []))))
 
 
-def _plan_adhoc(fixed: list[str], swept: dict[str, list[str]]) -> Plan:
+def _plan_adhoc(
+    config: StudyConfig, fixed: list[str], swept: dict[str, list[str]]
+) -> tuple[Plan, EngineChoice]:
     """A bare multirun: the cross product, arms being what is left without rate and seed."""
     keys = [key for key in swept if key not in (RATE_KEY, "seed")]
     overrides: dict[str, list[str]] = {}
@@ -193,9 +207,9 @@ def _plan_adhoc(fixed: list[str], swept: dict[str, list[str]]) -> Plan:
         arms[name] = make_arm(name, runs[0], keys, grid, description)
     seeds = list({run.seed: None for runs in cells.values() for run in runs})
     experiment = _questionless("adhoc", "adhoc", overrides, keys, seeds)
-    plan = plan_search(experiment, arms, next(iter(arms.values())).config.engine.name)
+    plan, engine = _planned(config, experiment, arms)
     name = f"adhoc-{short_hash(sorted(run.run_id for run in plan.runs), 8)}"
-    return replace(plan, experiment=replace(experiment, name=name))
+    return replace(plan, experiment=replace(experiment, name=name)), engine
 
 
 def _cells(overrides: list[str], swept: dict[str, list[str]]) -> list[RunConfig]:

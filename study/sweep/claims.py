@@ -10,6 +10,7 @@ from __future__ import annotations
 import socket
 import time
 import warnings
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from study.plan.arms import Arm
 from study.plan.experiment import PlannedRun
 from study.records.record import Record
 from study.records.store import ExperimentStore
+from study.sweep.pruning import RatePruner
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 
@@ -43,6 +45,17 @@ class Claim:
     run: PlannedRun
     trial_id: int
     renewed_at: float
+    lost: bool = False
+    """Another worker took the run over."""
+
+
+Pick = Callable[[list[PlannedRun]], list[PlannedRun]]
+"""Which of the waiting runs a worker takes; called under the store's lock."""
+
+
+def first_of(waiting: list[PlannedRun]) -> list[PlannedRun]:
+    """The run that has waited longest, if there is one."""
+    return waiting[:1]
 
 
 class Claims:
@@ -72,30 +85,36 @@ class Claims:
                 "attempt": attempt,
             },
         )
-        self._storage.create_new_trial(self._study_id(run.arm, run.phase), template_trial=trial)
+        self._storage.create_new_trial(self._study_id(_study_name(run)), template_trial=trial)
 
-    def take(self, runs: list[PlannedRun]) -> Claim | None:
-        """Claim the first of ``runs`` that waits; None if none does."""
+    def take(self, runs: Sequence[PlannedRun], pick: Pick = first_of) -> list[Claim]:
+        """Claim those of ``runs`` that ``pick`` chooses among the waiting ones, in their order."""
         with self._store.lock():
             waiting = self._by_run_id(TrialState.WAITING)
-            for run in runs:
-                for trial in waiting.get(run.run_id, []):
-                    claim = Claim(run=run, trial_id=trial._trial_id, renewed_at=0.0)
-                    # The lease first: a worker killed in between leaves the trial waiting.
-                    if self.renew(claim) and self._set_state(claim.trial_id, TrialState.RUNNING):
-                        return claim
+            chosen = pick([run for run in runs if run.run_id in waiting])
+            claims = (self._take(run, waiting[run.run_id]) for run in chosen)
+            return [claim for claim in claims if claim is not None]
+
+    def _take(self, run: PlannedRun, waiting: list[FrozenTrial]) -> Claim | None:
+        for trial in waiting:
+            claim = Claim(run=run, trial_id=trial._trial_id, renewed_at=0.0)
+            # The lease first: a worker killed in between leaves the trial waiting.
+            if self.renew(claim) and self._set_state(claim.trial_id, TrialState.RUNNING):
+                return claim
         return None
 
     def renew(self, claim: Claim) -> bool:
         """Say that the run is still worked on (cheap when called often); False if it was lost."""
+        if claim.lost:
+            return False
         if claim.renewed_at and time.monotonic() - claim.renewed_at < RENEW_EVERY_S:
             return True
         claim.renewed_at = time.monotonic()
         try:
             self._storage.set_trial_user_attr(claim.trial_id, "lease", _lease(self._lease_s))
         except optuna.exceptions.UpdateFinishedTrialError:
-            return False
-        return True
+            claim.lost = True
+        return not claim.lost
 
     def finish(self, claim: Claim, record: Record) -> None:
         """The run has a record: tell its score, or that it has none."""
@@ -104,6 +123,19 @@ class Claims:
     def give_back(self, claim: Claim, status: str) -> None:
         """The attempt brought no result; the trial ends and :meth:`live` forgets the run."""
         self._set_state(claim.trial_id, TrialState.FAIL, status=status)
+
+    def report(self, claim: Claim, step: int, accuracy: float) -> None:
+        """Tell early stopping the held-out accuracy of a run after ``step`` optimizer steps."""
+        try:
+            self._storage.set_trial_intermediate_value(claim.trial_id, step, accuracy)
+        except optuna.exceptions.UpdateFinishedTrialError:
+            return  # another worker took the run over; it is stopped by that one
+
+    def stops_early(self, claim: Claim, pruner: RatePruner) -> str | None:
+        """Why ``pruner`` ends a run, after what was reported of its arm; None if it goes on."""
+        name = _study_name(claim.run)
+        optuna_study = optuna.load_study(study_name=name, storage=self._storage)
+        return pruner.reason(optuna_study, self._storage.get_trial(claim.trial_id))
 
     def live(self) -> set[str]:
         """Run ids that wait or are worked on; stale claims are ended on the way."""
@@ -126,6 +158,8 @@ class Claims:
 
     def _tell(self, trial_id: int, record: Record) -> None:
         state = TrialState.FAIL if record.score_final is None else TrialState.COMPLETE
+        if record.status == "pruned":
+            state = TrialState.PRUNED
         values = None if record.score_final is None else [record.score_final]
         attributes = {"status": record.status, "status_reason": record.status_reason}
         self._set_state(trial_id, state, values, **attributes)
@@ -155,8 +189,7 @@ class Claims:
                 found.setdefault(str(trial.user_attrs["run_id"]), []).append(trial)
         return found
 
-    def _study_id(self, arm: str, phase: str) -> int:
-        name = f"{arm}/{phase}"
+    def _study_id(self, name: str) -> int:
         if name not in self._study_ids:
             try:
                 found = self._storage.get_study_id_from_name(name)
@@ -164,6 +197,10 @@ class Claims:
                 found = self._storage.create_new_study([StudyDirection.MAXIMIZE], name)
             self._study_ids[name] = found
         return self._study_ids[name]
+
+
+def _study_name(run: PlannedRun) -> str:
+    return f"{run.arm}/{run.phase}"
 
 
 class _KernelLock(JournalFileOpenLock):

@@ -8,16 +8,18 @@ from pathlib import Path
 
 from rich.console import Console
 
-from study.config import StudyConfig, SweepConfig
+from study.config import StudyConfig
 from study.plan.budget import bill, mean_seconds
 from study.plan.experiment import Plan, from_json, merge, to_json
+from study.plan.packs import EngineChoice, settle_engine
 from study.records.store import ExperimentStore
 from study.sweep.assemble import Assembled, assemble, assemble_single
 from study.sweep.claims import Claims
 from study.sweep.mirror import mirroring
-from study.sweep.progress import ProgressView, print_bill, print_summary
+from study.sweep.process import share_cores
+from study.sweep.progress import ProgressView, print_bill, print_engine, print_summary
 from study.sweep.schedule import State, published, read_state, refresh
-from study.sweep.worker import Worker, share_cores
+from study.sweep.worker import Worker
 
 Launch = Callable[[list[list[str]]], list[str]]
 """Starts one worker process for each list of overrides, waits, and says which failed and how."""
@@ -54,19 +56,24 @@ def run_single(config: StudyConfig) -> int:
         console.print("dry run: nothing was started")
         return 0
     wanted = assembled.run_ids
-    alone = replace(config.sweep(), workers=1)
 
     def work() -> list[str]:
-        serve(store.path, alone, wanted)
+        serve(store.path, replace(config, workers=1), wanted)
         return []
 
     return _watch(console, store, config, wanted, work)
 
 
-def serve(path: Path, settings: SweepConfig, wanted: Collection[str] | None = None) -> None:
+def serve(path: Path, settings: StudyConfig, wanted: Collection[str] | None = None) -> None:
     """Be one of the workers of the experiment at ``path``."""
     share_cores(settings.workers)
-    Worker(ExperimentStore(path), settings.stall_timeout_s, wanted).work()
+    Worker(
+        ExperimentStore(path),
+        settings.stall_timeout_s,
+        wanted,
+        workers=settings.workers,
+        pack_size=settings.engine.pack_size,
+    ).work()
 
 
 def prepare(assembled: Assembled, console: Console) -> ExperimentStore:
@@ -77,11 +84,12 @@ def prepare(assembled: Assembled, console: Console) -> ExperimentStore:
     """
     store, settings = ExperimentStore(assembled.path), assembled.config
     if settings.dry_run:
-        plan = _merged(store, assembled.plan)
+        plan, engine = _merged(store, assembled)
         state = State(plan=plan, records=published(store, plan.runs))
     else:
         with store.lock():
-            store.write_plan(to_json(_merged(store, assembled.plan)))
+            plan, engine = _merged(store, assembled)
+            store.write_plan(to_json(plan))
         state = read_state(store)
         if settings.retry:
             for run_id in state.given_up:
@@ -89,16 +97,20 @@ def prepare(assembled: Assembled, console: Console) -> ExperimentStore:
         state = refresh(store, Claims(store))
     if assembled.plan.experiment.kind == "single":
         state = state.only(assembled.run_ids)
-    costs = bill(state.plan, settings.workers, settings.price_per_hour, mean_seconds(state.records))
+    measured, pack_size = mean_seconds(state.records), settings.engine.pack_size
+    costs = bill(state.plan, settings.workers, settings.price_per_hour, measured, pack_size)
     print_bill(console, state, costs, store.path)
+    print_engine(console, state.plan, engine, settings.engine.pack_size)
     return store
 
 
-def _merged(store: ExperimentStore, plan: Plan) -> Plan:
+def _merged(store: ExperimentStore, assembled: Assembled) -> tuple[Plan, EngineChoice]:
     data = store.read_plan()
     if data is None:
-        return plan
-    return merge(from_json(data), plan)
+        return assembled.plan, assembled.engine
+    old = from_json(data)
+    plan, engine = settle_engine(old, assembled.plan, assembled.engine)
+    return merge(old, plan), engine
 
 
 def _watch(

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import threading
 import time
 from collections import Counter
 from collections.abc import Collection
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console, Group
 from rich.live import Live
 from rich.table import Table
 
 from study.plan.budget import Bill
+from study.plan.experiment import Plan
+from study.plan.packs import EngineChoice, pack_share
 from study.records.record import Record
 from study.records.store import ExperimentStore
-from study.sweep.claims import process_lives
+from study.sweep.badge import badges, describe_badge
 from study.sweep.schedule import State, read_state
 
 LIVE_EVERY_S = 1.0
@@ -48,6 +48,21 @@ def print_bill(console: Console, state: State, bill: Bill, path: Path) -> None:
     console.print(f"time for all runs with {bill.workers} worker(s): {time_text}")
     if bill.price is not None:
         console.print(f"price: {bill.price:.2f}")
+
+
+def print_engine(console: Console, plan: Plan, engine: EngineChoice, pack_size: int | None) -> None:
+    """What trains the runs and why, in a line; ``pack_size``: ``engine.pack_size``."""
+    console.print(f"engine: {engine_line(plan, engine, pack_size)}", soft_wrap=True)
+
+
+def engine_line(plan: Plan, engine: EngineChoice, asked: int | None) -> str:
+    """For example ``packed (8 runs a process)`` or ``trl, since arm full sets ...``."""
+    text = engine.name
+    if engine.name == "packed" and plan.experiment.kind != "single":
+        sizes = {pack_share(arm, asked).denominator for arm in plan.arms.values()}
+        ends = sorted({min(sizes), max(sizes)})
+        text += f" ({' to '.join(str(size) for size in ends)} runs a process)"
+    return f"{text}, {engine.reason}" if engine.reason else text
 
 
 def print_summary(console: Console, state: State, path: Path) -> None:
@@ -100,19 +115,6 @@ def duration(seconds: float) -> str:
     return f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"
 
 
-def badges(store: ExperimentStore) -> list[dict[str, Any]]:
-    """What each living worker on this machine is doing."""
-    found = []
-    for path in sorted(store.workers_dir.glob("*.json")):
-        try:
-            badge = json.loads(path.read_text())
-        except FileNotFoundError:  # the worker left in this moment
-            continue
-        if process_lives(int(badge["pid"]), float(badge["started"])):
-            found.append(badge)
-    return found
-
-
 class ProgressView:
     """Draws a sweep from its store until told to stop; plain lines where there is no terminal."""
 
@@ -150,7 +152,7 @@ class ProgressView:
     def line(self) -> str:
         """The sweep in one line."""
         state = self._state()
-        running = ", ".join(describe_badge(b) for b in badges(self.store) if b["run_id"])
+        running = "; ".join(describe_badge(b) for b in badges(self.store) if b["runs"])
         text = f"{len(state.records)}/{len(state.plan.runs)} runs, {self._time_left(state)}"
         return f"{text}; {running}" if running else text
 
@@ -162,7 +164,7 @@ class ProgressView:
             table.add_column(heading)
         for arm in state.plan.arms:
             table.add_row(arm, *_arm_cells(state, arm))
-        return Group(table, *(describe_badge(b) for b in badges(self.store) if b["run_id"]))
+        return Group(table, *(describe_badge(b) for b in badges(self.store) if b["runs"]))
 
     def _time_left(self, state: State) -> str:
         fresh = len(state.records) - self.done_before
@@ -196,12 +198,3 @@ def _arm_cells(state: State, arm: str) -> tuple[str, str, str]:
         best = f"{means[rate]:.3f} at {rate:g} (n={len(scores[rate])})"
     counts = Counter(record.status for record in records)
     return f"{len(records)}/{len(planned)}", best, ", ".join(f"{v} {k}" for k, v in counts.items())
-
-
-def describe_badge(badge: dict[str, Any]) -> str:
-    """What one worker is doing, in a few words."""
-    text = f"{badge['arm']} lr={badge['learning_rate']:g} seed={badge['seed']}"
-    text += f" step {badge['step']}/{badge['steps']}"
-    if badge["accuracy"] is not None:
-        text += f" accuracy {badge['accuracy']:.3f}"
-    return text

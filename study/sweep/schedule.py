@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
+from typing import Any
 
 from study.plan.experiment import Plan, PlannedRun, from_json, to_json
 from study.plan.select import Selection, grow
@@ -21,6 +22,8 @@ class State:
     """Published records of planned runs, by run id."""
     given_up: set[str] = field(default_factory=set)
     """Runs without a record whose retries are spent."""
+    alone: set[str] = field(default_factory=set)
+    """Runs that were in a pack when it died: each is tried again in a process of its own."""
 
     def only(self, wanted: Collection[str] | None) -> State:
         """The part of the sweep that concerns the ``wanted`` run ids; all of it for None."""
@@ -32,6 +35,7 @@ class State:
             plan=replace(self.plan, runs=runs, arms=arms),
             records={k: r for k, r in self.records.items() if k in wanted},
             given_up=self.given_up & set(wanted),
+            alone=self.alone & set(wanted),
         )
 
     @property
@@ -52,12 +56,17 @@ def read_state(store: ExperimentStore) -> State:
         raise ValueError(f"{store.path} is not an experiment: it has no plan.json")
     plan = from_json(data)
     records = published(store, plan.runs)
-    given_up = {
-        run.run_id
+    tries = {
+        run.run_id: store.attempts(run.arm, run.run_id)
         for run in plan.runs
-        if run.run_id not in records and tries_spent(store, run) > plan.max_retries
+        if run.run_id not in records
     }
-    return State(plan=plan, records=records, given_up=given_up)
+    return State(
+        plan=plan,
+        records=records,
+        given_up={run_id for run_id, made in tries.items() if spent(made) > plan.max_retries},
+        alone={run_id for run_id, made in tries.items() if any(t.get("pack", 1) > 1 for t in made)},
+    )
 
 
 def published(store: ExperimentStore, runs: Iterable[PlannedRun]) -> dict[str, Record]:
@@ -66,9 +75,9 @@ def published(store: ExperimentStore, runs: Iterable[PlannedRun]) -> dict[str, R
     return {run_id: record for run_id, record in found.items() if record is not None}
 
 
-def tries_spent(store: ExperimentStore, run: PlannedRun) -> int:
+def spent(attempts: Iterable[Mapping[str, Any]]) -> int:
     """Failed attempts that the run itself is to blame for."""
-    return sum(1 for attempt in store.attempts(run.arm, run.run_id) if attempt["spent"])
+    return sum(1 for attempt in attempts if attempt["spent"])
 
 
 def refresh(store: ExperimentStore, claims: Claims) -> State:
@@ -99,4 +108,4 @@ def _grown(store: ExperimentStore, state: State) -> State:
     store.write_plan(to_json(plan))
     # A run that joins the plan may have a record already, from an experiment that grew.
     joined = published(store, plan.runs[len(state.plan.runs) :])
-    return State(plan=plan, records=state.records | joined, given_up=state.given_up)
+    return replace(state, plan=plan, records=state.records | joined)

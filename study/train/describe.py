@@ -17,6 +17,7 @@ from study.train.models import (
     model_directory,
     model_revision,
 )
+from study.train.packed.support import refusal
 from study.train.quiet import quiet_libraries
 
 
@@ -41,15 +42,17 @@ def _describe(config: RunConfig) -> Description:
     problems = run_problems(config, task)
     texts = [problem.prompt for problem in problems]
     answers = [problem.answer for problem in problems]
+    longest_prompt = max(len(ids) for ids in tokenizer(texts)["input_ids"])
     return Description(
         model_revision=model_revision(model_directory(config.model)),
         hidden_size=model.config.get_text_config().hidden_size,
         vocab_size=model.config.get_text_config().vocab_size,
         linear_modules=linear_modules(model),
         total_params=sum(parameter.numel() for parameter in model.parameters()),
-        max_prompt_tokens=max(len(ids) for ids in tokenizer(texts)["input_ids"]),
+        max_prompt_tokens=longest_prompt,
         unknown_characters=unknown_characters(tokenizer, [*texts, *answers, task.sample_text()]),
         data_revision=data_revision(problems),
+        packed_refusal=refusal(model, longest_prompt + config.task.max_completion_length),
     )
 
 

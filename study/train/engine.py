@@ -1,7 +1,8 @@
-"""The engine protocol: runs go in, outcomes come out, everything between goes to the sink.
+"""The engine protocol: runs go in, everything that they bring goes to the sink.
 
-``train(runs, sink, next_run)`` is called in a child process. It raises for a failed attempt; what
-it returns are results, a diverged run among them.
+``train(runs, sink, next_run)`` is called in a child process. Each run ends in one call of the sink:
+``ended`` for a result, a diverged run among them, or ``failed`` for a failed attempt. What the
+engine raises fails every run that has not ended by then.
 """
 
 from __future__ import annotations
@@ -70,6 +71,19 @@ class Sink(Protocol):
     def alive(self, run_id: str) -> None:
         """Say that the run makes progress, where nothing is written for long."""
 
+    def stops_early(self, run_id: str, step: int) -> str | None:
+        """Ask, once the evaluations of a step are in, whether early stopping ends the run.
+
+        Returns:
+            The reason, or None if the run goes on.
+        """
+
+    def ended(self, outcome: Outcome) -> None:
+        """The run has a result; its weights, if kept, are on disk. Nothing more is written."""
+
+    def failed(self, run_id: str, error: Exception) -> None:
+        """The attempt at this run failed; the engine goes on with the others."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
@@ -94,11 +108,12 @@ class Outcome:
 
 
 NextRun = Callable[[], RunSpec | None]
-"""Asks the worker for another run that fits the pack; None when there is none."""
+"""Asks the worker for another run that may share a process with the others (see
+:func:`study.plan.packs.pack_key`); None when there is none now."""
 
 
 class Engine(Protocol):
     """Trains runs to their outcomes."""
 
-    def __call__(self, runs: Sequence[RunSpec], sink: Sink, next_run: NextRun) -> list[Outcome]:
-        """Train ``runs`` and what ``next_run`` adds; raise for a failed attempt."""
+    def __call__(self, runs: Sequence[RunSpec], sink: Sink, next_run: NextRun) -> None:
+        """Train ``runs`` and what ``next_run`` adds; see the module."""

@@ -4,6 +4,8 @@ import math
 from collections import deque
 from dataclasses import dataclass, field
 
+from study.config import RunConfig
+
 FLAG_WINDOW = 10  # last steps that decide the flags `saturated` and `truncated`
 TRUNCATED_SHARE = 0.5  # share of completions without an end token that raises `truncated`
 _SAMPLING_ERROR = "probability tensor contains either `inf`, `nan`"  # torch.multinomial on a CPU
@@ -24,6 +26,12 @@ class RunEnded(Exception):
         self.reason = reason
 
 
+class Completed(RunEnded):
+    """The run has done its last step."""
+
+    status = "completed"
+
+
 class Diverged(RunEnded):
     """A loss, gradient, weight or sampling probability is not finite."""
 
@@ -34,6 +42,20 @@ class NoSignal(RunEnded):
     """No group of completions had unequal rewards: the set-up gives nothing to learn from."""
 
     status = "no_signal"
+
+
+class Pruned(RunEnded):
+    """Early stopping gave the run's place to others: its score is censored."""
+
+    status = "pruned"
+
+
+def not_finite_before_training(config: RunConfig) -> ValueError:
+    """Returns the refusal of a model that is no distribution to begin with."""
+    return ValueError(
+        f"model {config.model.name} must have finite sampling probabilities before training, at "
+        f"temperature {config.objective.temperature}."
+    )
 
 
 def sampling_divergence(error: RuntimeError) -> Diverged | None:

@@ -87,6 +87,20 @@ def model_revision(path: Path) -> str:
     return digest.hexdigest()[:HASH_LENGTH]
 
 
+def check_revision(config: ModelConfig, expected: str) -> None:
+    """Checks that a model is still the one that was described.
+
+    Raises:
+        ValueError: If its files have changed.
+    """
+    revision = model_revision(model_directory(config))
+    if revision != expected:
+        raise ValueError(
+            f"model {config.name} has changed since the run was planned: revision {expected} "
+            f"expected, got {revision}."
+        )
+
+
 def load_tokenizer(config: ModelConfig) -> Any:
     """Returns the model's tokenizer, which pads on the left, as generation needs.
 

@@ -30,10 +30,11 @@ def run_scores(status: str, evaluations: Sequence[Evaluation], window: int) -> S
 
     A completed run scores the mean of its last `window` evaluations after step 0. A diverged
     run scores the worst value, whatever it reached before; its best evaluation is kept
-    beside that. A run without signal has no score but the base's.
+    beside that. A run without signal has no score but the base's. A pruned run's score is
+    censored: what it would have reached is unknown, and only its best so far is kept.
 
     Args:
-        status: ``completed``, ``diverged`` or ``no_signal``.
+        status: ``completed``, ``diverged``, ``no_signal`` or ``pruned``.
         evaluations: The run's evaluations by step; the one at step 0 is the base's.
         window: Evaluations behind the final score.
     """
@@ -44,6 +45,8 @@ def run_scores(status: str, evaluations: Sequence[Evaluation], window: int) -> S
     best = max((e.accuracy for e in after), default=WORST_ACCURACY)
     if status == "diverged":
         return Scores(final=WORST_ACCURACY, best=best, base=base, greedy=WORST_ACCURACY)
+    if status == "pruned":
+        return Scores(final=None, best=best, base=base, greedy=None)
     assert status == "completed", status
     assert len(after) >= window, f"{window} evaluations after step 0 expected, got {len(after)}"
     last = after[-window:]

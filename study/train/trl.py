@@ -3,6 +3,7 @@
 import gc
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import torch
@@ -14,9 +15,15 @@ from study.tasks.base import Problem, Role
 from study.tasks.loading import load_task
 from study.train.arguments import grpo_arguments
 from study.train.checkpoint import Keeper
-from study.train.engine import Evaluation, NextRun, Outcome, RunSpec, Sink
+from study.train.engine import NextRun, Outcome, RunSpec, Sink
 from study.train.evaluate import Evaluator
-from study.train.health import Diverged, HealthMonitor, RunEnded, StepHealth, sampling_divergence
+from study.train.health import (
+    Diverged,
+    RunEnded,
+    not_finite_before_training,
+    sampling_divergence,
+)
+from study.train.ledger import Ledger
 from study.train.methods import (
     adapter_config,
     all_finite,
@@ -27,15 +34,13 @@ from study.train.methods import (
     prepare_model,
     trained,
 )
-from study.train.models import load_model, load_tokenizer, model_directory, model_revision
+from study.train.models import check_revision, load_model, load_tokenizer
 from study.train.quiet import quiet_libraries
 from study.train.rewards import Scorer, TaskReward
-from study.train.score import run_scores
-from study.train.tally import Tally, named_metrics, peak_memory
 
 
-def train(runs: Sequence[RunSpec], sink: Sink, next_run: NextRun) -> list[Outcome]:
-    """Trains one run to its outcome; see :mod:`study.train.engine`.
+def train(runs: Sequence[RunSpec], sink: Sink, next_run: NextRun) -> None:
+    """Trains one run to its outcome; see :mod:`study.train.engine`. `next_run` is never asked.
 
     Raises:
         ValueError: If the model or task is not usable, the model has changed since it was
@@ -46,7 +51,7 @@ def train(runs: Sequence[RunSpec], sink: Sink, next_run: NextRun) -> list[Outcom
         raise ValueError(f"the trl engine trains exactly one run at a time, got {len(runs)}.")
     gc.freeze()  # the libraries' objects stay for good: no collection need visit them
     with quiet_libraries():
-        return [_Session(runs[0], sink).run()]
+        sink.ended(_Session(runs[0], sink).run())
 
 
 class _Session:
@@ -55,18 +60,16 @@ class _Session:
     def __init__(self, spec: RunSpec, sink: Sink) -> None:
         self.started = time.perf_counter()
         self.spec, self.sink, self.config = spec, sink, spec.config
-        _check_revision(spec)
+        check_revision(spec.config.model, spec.model.model_revision)
         self.tokenizer = load_tokenizer(self.config.model)
         model = load_model(self.config.model)
         prepare_model(model, self.config.method)
-        self.clipped_ratio = 0.0
-        self.evaluations: list[Evaluation] = []
-        self.tally = Tally(self.config.objective.num_iterations)
-        objective = self.config.objective
-        self.health = HealthMonitor(min(objective.no_signal_steps, objective.steps))
-        self.keeper = Keeper(self.config, spec.directory, self.tokenizer)
         self._load_task(model)
+        self.ledger = Ledger(spec, sink, self.scorer, self.reward)
         self.trainer = self._build_trainer(model)
+        self.keeper = Keeper(
+            self.config, spec.directory, self.tokenizer, lambda: nullcontext(self.trainer.model)
+        )
         check_trainable(self.trainer.model, spec.trainable_params)
         self.weights = [weight.detach() for _, weight in trained(self.trainer.model)]
 
@@ -113,11 +116,16 @@ class _Session:
         status, reason = self._train()
         after = fingerprint(self.trainer.model)
         completed = status == "completed"
-        check_trained(before, after, self.trainer.model, must_have_moved=completed)
+        check_trained(before, after, trained(self.trainer.model), must_have_moved=completed)
         if completed:
-            self.keeper.completed(self.trainer.model)
-        return self._outcome(
-            status, reason, {"weights_before": before.trained, "weights_after": after.trained}
+            self.keeper.completed()
+        return self.ledger.outcome(
+            status,
+            reason,
+            seconds=time.perf_counter() - self.started,
+            dtypes=precisions(self.trainer.model, self.config.method, self.trainer.optimizer),
+            weights_before=before.trained,
+            weights_after=after.trained,
         )
 
     def _train(self) -> tuple[str, str]:
@@ -128,71 +136,28 @@ class _Session:
             end = error if isinstance(error, RunEnded) else sampling_divergence(error)
             if end is None:
                 raise
-            if not self.evaluations:
-                raise ValueError(
-                    f"model {self.config.model.name} must have finite sampling probabilities "
-                    f"before training, at temperature {self.config.objective.temperature}."
-                ) from error
+            if not self.ledger.evaluations:
+                raise not_finite_before_training(self.config) from error
             return end.status, end.reason
         return "completed", ""
 
     def evaluate(self, model: Any, step: int) -> None:
         """Evaluates the model after `step` optimizer steps."""
-        evaluation = self.evaluator(model, step, len(self.evaluations))
-        self.evaluations.append(evaluation)
-        self.sink.evaluation(self.spec.run_id, evaluation)
+        evaluation = self.evaluator(model, step, len(self.ledger.evaluations))
+        self.ledger.evaluated(evaluation)
         if step > 0:
-            self.keeper.evaluated(model, evaluation.accuracy)
+            self.keeper.evaluated(evaluation.accuracy)
 
     def after_step(self, model: Any, step: int, logs: Mapping[str, Any]) -> None:
-        """Counts, logs, judges and, where due, evaluates the step that just ended.
+        """Enters the step that just ended in the books and, where due, evaluates.
 
         Raises:
             RunEnded: If the run ends with this step.
         """
-        batch = self.reward.batch
-        assert batch is not None, "a step trains on a scored batch"
-        metrics = named_metrics(logs)
-        if self.tally.add(batch):
-            metrics["train/correct"] = batch.correct / batch.completions
-            self.clipped_ratio = float(logs["completions/clipped_ratio"])
-        metrics["train/prompts_seen"] = float(self.tally.prompts)
-        self.sink.log(self.spec.run_id, step, metrics)
-        self.health.observe(
-            StepHealth(
-                step=step,
-                loss=float(logs["loss"]),
-                grad_norm=float(logs["grad_norm"]),
-                weights_finite=all_finite(self.weights),
-                unequal_groups=batch.unequal_groups,
-                all_correct=batch.correct == batch.completions,
-                clipped_ratio=self.clipped_ratio,
-            )
-        )
-        if step in self.config.evaluation.steps(self.config.objective.steps):
+        self.ledger.after_step(step, logs, weights_finite=all_finite(self.weights))
+        if self.ledger.evaluation_due(step):
             self.evaluate(model, step)
-
-    def _outcome(self, status: str, reason: str, probes: dict[str, Any]) -> Outcome:
-        scores = run_scores(status, self.evaluations, self.config.evaluation.final_window)
-        model, optimizer = self.trainer.model, self.trainer.optimizer
-        return Outcome(
-            run_id=self.spec.run_id,
-            status=status,
-            status_reason=reason,
-            flags=self.health.flags(self.scorer.errors),
-            score_final=scores.final,
-            score_best=scores.best,
-            score_base=scores.base,
-            score_greedy=scores.greedy,
-            steps_done=self.tally.steps,
-            episodes=self.tally.episodes,
-            train_tokens=self.tally.train_tokens,
-            generated_tokens=self.reward.generated_tokens,
-            wall_time_s=time.perf_counter() - self.started,
-            peak_memory_bytes=peak_memory(),
-            dtypes=precisions(model, self.config.method, optimizer),
-            probes=probes,
-        )
+            self.ledger.stop_early(step)
 
 
 class _Observer(TrainerCallback):  # type: ignore[misc]  # the library is untyped
@@ -208,15 +173,6 @@ class _Observer(TrainerCallback):  # type: ignore[misc]  # the library is untype
         logs = kwargs["logs"]
         if "loss" in logs:  # the trainer's last log line sums up the run and is no step
             self._session.after_step(kwargs["model"], state.global_step, logs)
-
-
-def _check_revision(spec: RunSpec) -> None:
-    revision = model_revision(model_directory(spec.config.model))
-    if revision != spec.model.model_revision:
-        raise ValueError(
-            f"model {spec.config.model.name} has changed since the run was planned: revision "
-            f"{spec.model.model_revision} expected, got {revision}."
-        )
 
 
 def _prompts(problems: Sequence[Problem]) -> Dataset:

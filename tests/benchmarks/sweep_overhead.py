@@ -1,13 +1,11 @@
 """``python -m tests.benchmarks.sweep_overhead``: seconds per run of everything but training.
 
-A worker with a torch-free engine drains plans of growing size; the first run pays the worker's
-start and is left out.
+A worker with a torch-free engine drains plans of growing size, a run a process under ``trl`` and in
+packs under ``packed``; the first record ends what the worker's start takes, and is left out.
 """
 
 from __future__ import annotations
 
-import itertools
-import statistics
 import tempfile
 from dataclasses import replace
 from pathlib import Path
@@ -18,21 +16,24 @@ from study.records.store import ExperimentStore
 from study.sweep.worker import Worker
 from tests.plans import toy_plan
 
-ENGINES = {"trl": "tests.engine_double"}
+ENGINES = {"trl": "tests.engine_double", "packed": "tests.engine_double"}
+SIZES = (20, 100, 300)
 
 
-def overhead_s(runs: int) -> float:
-    """Median seconds between two records of a plan of ``runs`` runs."""
+def overhead_s(engine: str, runs: int) -> float:
+    """Mean seconds from one record to the next over a plan of ``runs`` runs."""
     seeds = SeedsConfig(search=list(range(1000, 1000 + runs)), report=[])
-    plan = toy_plan(seeds=seeds)
+    plan = toy_plan(engine=engine, seeds=seeds)
     with tempfile.TemporaryDirectory() as directory:
         store = ExperimentStore(Path(directory))
         store.write_plan(to_json(replace(plan, runs=plan.runs[:runs])))
         Worker(store, 60, engines=ENGINES).work()
-        times = sorted(p.stat().st_mtime for p in store.path.glob("*/*/record.json"))
-    return statistics.median(b - a for a, b in itertools.pairwise(times[1:]))
+        times = [p.stat().st_mtime for p in store.path.glob("*/*/record.json")]
+    assert len(times) == runs, f"{len(times)} records of {runs} runs"
+    return (max(times) - min(times)) / (runs - 1)
 
 
 if __name__ == "__main__":
-    for size in (20, 100, 300):
-        print(f"{size:>5} runs: {overhead_s(size) * 1e3:.0f} ms per run")
+    for engine in ENGINES:
+        for size in SIZES:
+            print(f"{engine}, {size} runs: {overhead_s(engine, size) * 1e3:.0f} ms per run")

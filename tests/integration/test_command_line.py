@@ -169,6 +169,19 @@ def wandb_records(data: bytes) -> Iterator[Any]:
         (["model=local", "model.path=/nowhere"], "model directory /nowhere does not exist"),
         (["method.target_modules=[q_proj,v_porj]"], "'v_porj' matches no linear layer"),
         (["method.rank=4096"], "method.rank <= "),
+        (
+            ["engine=packed", "objective.beta=0.01"],
+            "which sets objective.beta=0.01; use engine=trl",
+        ),
+        (
+            ["-m", "engine=packed", "model.dtype=float32,bfloat16"],
+            "engine=packed cannot train arm dtype-bfloat16, which sets model.dtype=bfloat16",
+        ),
+        (["-m", "engine=trl,packed"], "are the same configuration"),
+        (
+            ["-m", "experiment=quickstart", '+experiment.arms.x=["engine=trl"]'],
+            "and not objective.learning_rate or seed or engine, got 'engine=trl'",
+        ),
     ],
 )
 def test_bad_input_is_one_sentence_and_exit_code_2(
@@ -186,8 +199,16 @@ def test_dry_run_prints_the_bill_and_starts_nothing(tmp_path: Path) -> None:
     done = run("study", "-m", "experiment=quickstart", "dry_run=true", f"runs_dir={tmp_path}")
     assert done.returncode == 0, done.stderr
     assert "plan of quickstart: 54 runs, 0 done" in done.stdout
+    assert "engine: packed (8 runs a process)" in done.stdout
     assert "nothing was started" in done.stdout
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_setting_that_decides_the_engine_is_said(tmp_path: Path) -> None:
+    arguments = ["-m", "objective.beta=0,0.01", "dry_run=true", f"runs_dir={tmp_path}"]
+    done = run("study", *arguments)
+    assert done.returncode == 0, done.stderr
+    assert "engine: trl, since arm beta-0.01 sets objective.beta=0.01" in done.stdout
 
 
 def heed_interrupts() -> None:
@@ -199,9 +220,16 @@ def family(process: subprocess.Popen[bytes]) -> list[psutil.Process]:
     return psutil.Process(process.pid).children(recursive=True)
 
 
+def working(experiment: Path) -> list[Path]:
+    """Badges of workers that train something."""
+    badges = experiment.glob("workers/[!.]*.json")
+    return [path for path in badges if json.loads(path.read_text())["runs"]]
+
+
 def test_a_killed_multirun_resumes_to_exactly_the_planned_runs(tmp_path: Path) -> None:
     arguments = ["-m", "method=lora", "method.rank=1,2", "objective.learning_rate=1e-4,1e-3"]
     arguments += ["seed=0,1", *TINY, "workers=2", "name=killed", f"runs_dir={tmp_path}"]
+    arguments += ["engine=trl"]  # a pack of such short runs would be done before it is killed
     path = tmp_path / "killed"
     log = (tmp_path / "log.txt").open("w")
     sweep = subprocess.Popen(command("study", *arguments), stdout=log, stderr=log)
@@ -225,6 +253,11 @@ def test_a_killed_multirun_resumes_to_exactly_the_planned_runs(tmp_path: Path) -
     assert {k: after[k] for k in before} == before
     assert "8 of 8 runs done" in done.stdout
     assert {r["arm"] for r in after.values()} == {"rank-1", "rank-2"}
+    other = run("study", *arguments[:-1], "engine=packed")
+    assert other.returncode == 2
+    assert "killed is trained by engine=trl, got engine=packed" in other.stderr
+    auto = run("study", *arguments[:-1], "dry_run=true")
+    assert "engine: trl, as the experiment began with it" in auto.stdout
 
 
 def test_ctrl_c_says_how_to_resume_and_leaves_no_process(tmp_path: Path) -> None:
@@ -239,7 +272,7 @@ def test_ctrl_c_says_how_to_resume_and_leaves_no_process(tmp_path: Path) -> None
             preexec_fn=heed_interrupts,
         )
     deadline = time.monotonic() + 300
-    while len(list(tmp_path.glob("interrupted/workers/[!.]*.json"))) < 2:  # both are at work
+    while len(working(tmp_path / "interrupted")) < 2:  # both have a pack
         assert time.monotonic() < deadline and sweep.poll() is None
         time.sleep(0.05)
     relatives = family(sweep)

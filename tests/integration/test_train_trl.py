@@ -174,6 +174,26 @@ def test_constant_reward_ends_as_no_signal(method, tmp_path, scored_by):
     assert sink.curve("train/frac_reward_zero_std") == [1.0, 1.0]
 
 
+@BOTH
+def test_early_stopping_ends_a_run_as_pruned(method, tmp_path):
+    sink = ListSink(stops={"run": 2})
+    config = run_config(method, steps=6, eval_every=1, save="last")
+    outcome, stream = train(config, tmp_path, sink)
+    assert (outcome.status, outcome.status_reason, outcome.steps_done) == ("pruned", "told so", 2)
+    assert outcome.score_final is outcome.score_greedy is None
+    assert outcome.score_best == max(e.accuracy for e in stream.evaluations[1:])
+    assert outcome.score_base == stream.evaluations[0].accuracy
+    assert sink.asked == [("run", 1), ("run", 2)]
+    assert not list(tmp_path.iterdir())
+
+
+def test_early_stopping_is_asked_neither_at_the_base_nor_at_the_end(tmp_path):
+    sink = ListSink(stops={"run": 3})
+    outcome, _ = train(run_config("full", eval_every=1), tmp_path, sink)
+    assert outcome.status == "completed"
+    assert sink.asked == [("run", 1), ("run", 2)]
+
+
 def test_short_run_without_signal_is_not_completed(tmp_path, scored_by):
     scored_by(lambda problem, completion: Score(0.0, False))
     outcome, _ = train(run_config("full", no_signal_steps=20), tmp_path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -54,21 +55,12 @@ def run_config(
 
 
 @dataclasses.dataclass
-class ListSink:
-    """Keeps what an engine writes."""
+class Stream:
+    """What an engine wrote of one run."""
 
     logs: list[tuple[int, dict[str, float]]] = dataclasses.field(default_factory=list)
     evaluations: list[Evaluation] = dataclasses.field(default_factory=list)
     signs_of_life: int = 0
-
-    def log(self, run_id: str, step: int, metrics: Mapping[str, float]) -> None:
-        self.logs.append((step, dict(metrics)))
-
-    def alive(self, run_id: str) -> None:
-        self.signs_of_life += 1
-
-    def evaluation(self, run_id: str, evaluation: Evaluation) -> None:
-        self.evaluations.append(evaluation)
 
     def curve(self, name: str) -> list[float]:
         return [metrics[name] for _, metrics in self.logs if name in metrics]
@@ -80,11 +72,42 @@ class ListSink:
         ]
 
 
-def run_spec(config: RunConfig, directory: Path) -> RunSpec:
+@dataclasses.dataclass
+class ListSink:
+    """Keeps what an engine writes, run by run; stops a run early after the steps of `stops`."""
+
+    runs: dict[str, Stream] = dataclasses.field(default_factory=lambda: defaultdict(Stream))
+    outcomes: dict[str, Outcome] = dataclasses.field(default_factory=dict)
+    errors: dict[str, Exception] = dataclasses.field(default_factory=dict)
+    stops: dict[str, int] = dataclasses.field(default_factory=dict)
+    asked: list[tuple[str, int]] = dataclasses.field(default_factory=list)
+
+    def log(self, run_id: str, step: int, metrics: Mapping[str, float]) -> None:
+        self.runs[run_id].logs.append((step, dict(metrics)))
+
+    def alive(self, run_id: str) -> None:
+        self.runs[run_id].signs_of_life += 1
+
+    def evaluation(self, run_id: str, evaluation: Evaluation) -> None:
+        self.runs[run_id].evaluations.append(evaluation)
+
+    def stops_early(self, run_id: str, step: int) -> str | None:
+        self.asked.append((run_id, step))
+        return "told so" if self.stops.get(run_id) == step else None
+
+    def ended(self, outcome: Outcome) -> None:
+        assert outcome.run_id not in self.outcomes
+        self.outcomes[outcome.run_id] = outcome
+
+    def failed(self, run_id: str, error: Exception) -> None:
+        self.errors[run_id] = error
+
+
+def run_spec(config: RunConfig, directory: Path, run_id: str = "run") -> RunSpec:
     model = describe(config)
     targets = resolve_targets(config.method, model)
     return RunSpec(
-        run_id="run",
+        run_id=run_id,
         config=config,
         model=model,
         target_modules=targets,
@@ -94,7 +117,9 @@ def run_spec(config: RunConfig, directory: Path) -> RunSpec:
     )
 
 
-def train(config: RunConfig, directory: Path) -> tuple[Outcome, ListSink]:
-    sink = ListSink()
-    (outcome,) = trl.train([run_spec(config, directory)], sink, lambda: None)
-    return outcome, sink
+def train(
+    config: RunConfig, directory: Path, sink: ListSink | None = None
+) -> tuple[Outcome, Stream]:
+    sink = sink or ListSink()
+    trl.train([run_spec(config, directory)], sink, lambda: None)
+    return sink.outcomes["run"], sink.runs["run"]

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from study.compose import CONF_DIR, compose, split_sweeps
-from study.config import FullMethod, LoraMethod
+from study.config import EarlyStoppingConfig, FullMethod, LoraMethod
 
 
 @pytest.mark.parametrize(
@@ -45,10 +45,20 @@ from study.config import FullMethod, LoraMethod
         (["model.path=/x"], r"model\.path is only read with model\.source=local"),
         (["task=reasoning_gym"], r"task\.dataset must be set"),
         (["task=reasoning_gym", "task.dataset=chain_sum"], r"task\.threshold must be set"),
-        (["engine.name=packed"], r"engine\.name must be one of trl"),
+        (["engine.name=fast"], r"engine\.name must be one of auto, packed, trl, got 'fast'"),
+        (["engine.pack_size=0"], r"engine\.pack_size >= 1 must hold"),
+        (["engine=trl", "engine.pack_size=4"], "not read under engine=trl"),
         (["name=../escape"], "a name may hold letters"),
         (["experiment=quickstart", "experiment.seeds.report=[2]"], r"disjoint, both hold \[2\]"),
         (["experiment=quickstart", "experiment.seeds.search=[1,1]"], "must be distinct"),
+        (
+            ["experiment=quickstart", "experiment.early_stopping={grace_steps: 25, keep: 0.5}"],
+            r"early_stopping is set in the experiment's file alone",
+        ),
+        (
+            ["experiment=quickstart", "++experiment.early_stopping.keep=0.5"],
+            r"early_stopping is set in the experiment's file alone",
+        ),
         (["experiment=quickstart", "experiment.seeds.search=[]"], "search is not empty"),
         (["experiment=quickstart", "+experiment.arms.report=[]"], "cannot be called 'report'"),
         (["workers=0"], "workers >= 1 must hold"),
@@ -92,6 +102,15 @@ def test_every_experiment_composes_and_states_its_question(name: str) -> None:
     assert all((config.experiment.hypothesis, config.experiment.decision_metric))
     for overrides in config.experiment.arms.values():
         compose([f"experiment={name}", *overrides])
+
+
+def test_early_stopping_is_opted_into_by_a_file_and_can_be_switched_off() -> None:
+    stopping = compose(["experiment=best_rate"]).experiment
+    assert stopping is not None and isinstance(stopping.early_stopping, EarlyStoppingConfig)
+    full = compose(["experiment=best_rate", "experiment.early_stopping=null"]).experiment
+    assert full is not None and full.early_stopping is None
+    quick = compose(["experiment=quickstart"]).experiment
+    assert quick is not None and quick.early_stopping is None
 
 
 GROUPS = [(p.parent.name, p.stem) for p in sorted(CONF_DIR.glob("*/*.yaml"))]

@@ -302,6 +302,7 @@ def test_a_plan_with_foreign_parts_is_refused(
         (("experiment", "seeds", "report"), [2, 100], "both hold [2]"),
         (("experiment", "margin"), 0, "experiment.margin > 0 must hold, got 0"),
         (("experiment", "factors"), None, "experiment.factors must be a list"),
+        (("experiment", "early_stopping"), {"keep": 0.5}, "needs grace_steps, keep and window"),
         (("arms", "full", "config", "method"), None, "each of its arms needs a config"),
         (("arms", "full", "config", "task"), "sums", "each of its arms needs a config"),
         (("arms", "full", "learning_rates"), ["1e-4"], "each of its arms needs a config"),

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from study.config import SeedsConfig
+from study.config import EarlyStoppingConfig, SeedsConfig
 from study.plan.arms import extended
 from study.plan.budget import bill
 from study.plan.description import check_rank, resolve_targets, trainable_params
@@ -185,6 +185,20 @@ def test_runs_without_a_score_do_not_compete() -> None:
     assert choice.learning_rate != 2e-4
 
 
+def test_a_rate_that_was_stopped_on_any_seed_does_not_compete() -> None:
+    plan = toy_plan()
+    records = all_records(plan)
+    best = [run for run in plan.cells("full", "search") if run.learning_rate == 2e-4]
+    records[best[0].run_id] = record_of(plan, best[0].run_id, status="pruned")
+    choice = select(plan, "full", records)
+    assert choice is not None
+    assert (choice.learning_rate, choice.n_seeds) == (2e-5, 2)
+    assert set(choice.means) == {"2e-05", "0.002"}
+    for run in plan.cells("full", "search"):
+        records[run.run_id] = record_of(plan, run.run_id, status="pruned")
+    assert select(plan, "full", records) is None
+
+
 def test_report_runs_join_once_and_only_for_decided_arms() -> None:
     plan = toy_plan()
     records = {k: r for k, r in all_records(plan).items() if r.arm == "full"}
@@ -243,6 +257,50 @@ def test_experiments_grow_but_never_change() -> None:
     changed = {**old.arms, "full": arm("full", longer, FULL_RATES)}
     with pytest.raises(ValueError, match=r"arm full: objective\.steps was 3"):
         merge(old, dataclasses.replace(old, arms=changed))
+
+
+STOPPING = EarlyStoppingConfig(grace_steps=1, keep=0.5, window=1)
+
+
+def test_early_stopping_is_part_of_what_an_experiment_means() -> None:
+    old = toy_plan(early_stopping=STOPPING)
+    assert merge(old, toy_plan(early_stopping=STOPPING)).runs == old.runs
+    milder = dataclasses.replace(STOPPING, keep=0.6)
+    for other in (None, milder):
+        with pytest.raises(ValueError, match=r"experiment\.early_stopping was .*new name"):
+            merge(old, toy_plan(early_stopping=other))
+    with pytest.raises(ValueError, match=r"experiment\.early_stopping was None"):
+        merge(toy_plan(), old)
+
+
+def test_early_stopping_survives_plan_json_and_may_lack_in_it() -> None:
+    plan = toy_plan(early_stopping=STOPPING)
+    assert from_json(json.loads(json.dumps(to_json(plan)))) == plan
+    data = json.loads(json.dumps(to_json(toy_plan())))
+    del data["experiment"]["early_stopping"]  # as written before there was any
+    assert from_json(data) == toy_plan()
+
+
+@pytest.mark.parametrize(
+    ("changes", "law"),
+    [
+        (
+            {"grace_steps": 3},
+            r"grace_steps < objective\.steps must hold, arm 'full' has 1, 3 and 3",
+        ),
+        ({"keep": 0.7}, r"keep=0\.7 keeps all 3 learning rates of arm 'full'"),
+    ],
+)
+def test_early_stopping_that_would_stop_nothing_is_refused(
+    changes: dict[str, Any], law: str
+) -> None:
+    with pytest.raises(ValueError, match=law):
+        toy_plan(early_stopping=dataclasses.replace(STOPPING, **changes))
+
+
+def test_a_margin_is_not_read_with_early_stopping() -> None:
+    with pytest.raises(ValueError, match=r"experiment\.margin is not read with"):
+        experiment(margin=0.05, early_stopping=STOPPING)
 
 
 def test_growing_keeps_seeds_of_the_phases_apart() -> None:

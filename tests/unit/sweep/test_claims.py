@@ -10,10 +10,14 @@ from typing import Any
 
 import psutil
 import pytest
+from optuna.trial import TrialState
 
+from study.config import EarlyStoppingConfig
+from study.plan.experiment import PlannedRun
 from study.records.record import Record
 from study.records.store import ExperimentStore
 from study.sweep.claims import Claims, lease_is_fresh
+from study.sweep.pruning import RatePruner
 from tests.plans import toy_plan
 
 
@@ -56,8 +60,8 @@ def test_one_optuna_study_per_arm_and_phase_one_trial_per_run(store: ExperimentS
 
 def _drain(path: str, queue: Any) -> None:
     claims, plan = Claims(ExperimentStore(Path(path))), toy_plan()
-    while (claim := claims.take(plan.runs)) is not None:
-        queue.put(claim.run.run_id)
+    while taken := claims.take(plan.runs):
+        queue.put(taken[0].run.run_id)
     queue.put(None)
     time.sleep(0.5)  # stay alive so that the leases count as held
 
@@ -82,8 +86,7 @@ def test_concurrent_workers_never_share_a_run(store: ExperimentStore) -> None:
 
 def test_results_are_told_and_failures_end_the_trial(store: ExperimentStore) -> None:
     claims, plan = enqueue_all(store), toy_plan()
-    first, second, third = (claims.take(plan.runs) for _ in range(3))
-    assert first and second and third
+    first, second, third = claims.take(plan.runs, lambda waiting: waiting[:3])
     claims.finish(first, record(first.run.run_id, score_final=0.25))
     claims.finish(second, record(second.run.run_id, score_final=None, status="no_signal"))
     claims.give_back(third, "failed")
@@ -97,8 +100,7 @@ def test_results_are_told_and_failures_end_the_trial(store: ExperimentStore) -> 
 
 def test_the_record_wins_where_the_storage_disagrees(store: ExperimentStore) -> None:
     claims, plan = enqueue_all(store), toy_plan()
-    waiting, running = plan.runs[1], claims.take(plan.runs)
-    assert running is not None
+    waiting, (running,) = plan.runs[1], claims.take(plan.runs)
     records = {
         waiting.run_id: record(waiting.run_id, score_final=0.1),
         running.run.run_id: record(running.run.run_id, score_final=0.2),
@@ -111,9 +113,43 @@ def test_the_record_wins_where_the_storage_disagrees(store: ExperimentStore) -> 
     assert told[running.run.run_id][0].value == 0.2
 
 
+def test_several_are_taken_at_once_and_only_what_waits_is_offered(store: ExperimentStore) -> None:
+    claims, plan = enqueue_all(store), toy_plan()
+    offered: list[list[str]] = []
+
+    def every_other(waiting: list[PlannedRun]) -> list[PlannedRun]:
+        offered.append([run.run_id for run in waiting])
+        return waiting[::2]
+
+    taken = [claim.run for claim in claims.take(plan.runs, every_other)]
+    assert taken == plan.runs[::2]
+    assert [claim.run for claim in claims.take(plan.runs[:4], every_other)] == [plan.runs[1]]
+    assert offered[1] == [run.run_id for run in plan.runs[1:4:2]]
+    assert claims.take(plan.runs, lambda waiting: []) == []
+
+
+def test_early_stopping_sees_the_reports_of_the_arm(store: ExperimentStore) -> None:
+    claims, plan = enqueue_all(store), toy_plan()
+    pruner = RatePruner(EarlyStoppingConfig(grace_steps=10, keep=0.6, window=1))
+    full = [run for run in plan.runs if run.arm == "full" and run.seed == 0]
+    good, bad, better = claims.take(full, lambda waiting: waiting[:3])
+    claims.report(good, 10, 0.5)
+    Claims(store).report(better, 10, 0.6)
+    assert claims.stops_early(good, pruner) is None  # its arm has a rate that is under way
+    claims.report(bad, 10, 0.2)
+    assert claims.stops_early(good, pruner) is None
+    reason = claims.stops_early(bad, pruner)
+    assert reason is not None
+    assert "number 3 of 3 at step 10: accuracy 0.200" in reason
+    claims.finish(bad, record(bad.run.run_id, score_final=None, status="pruned"))
+    claims.report(bad, 20, 0.1)  # the run is over: no error
+    (trial,) = trials(claims)[bad.run.run_id]
+    assert trial.state is TrialState.PRUNED
+
+
 def _take_and_die(path: str) -> None:
     claims = Claims(ExperimentStore(Path(path)))
-    assert claims.take(toy_plan().runs) is not None
+    assert claims.take(toy_plan().runs)
     os._exit(9)
 
 
@@ -145,8 +181,7 @@ def test_a_lease_from_elsewhere_counts_by_its_age() -> None:
 
 def test_a_lost_claim_is_noticed_on_renewal(store: ExperimentStore) -> None:
     claims, plan = enqueue_all(store), toy_plan()
-    claim = claims.take(plan.runs)
-    assert claim is not None
+    (claim,) = claims.take(plan.runs)
     assert claims.renew(claim)
     Claims(store).give_back(claim, "killed")
     claim.renewed_at = 0.0
@@ -155,13 +190,11 @@ def test_a_lost_claim_is_noticed_on_renewal(store: ExperimentStore) -> None:
 
 def test_a_torn_journal_is_repaired_with_a_copy(store: ExperimentStore) -> None:
     claims, plan = enqueue_all(store), toy_plan()
-    claim = claims.take(plan.runs)
-    assert claim is not None
+    assert claims.take(plan.runs)
     torn = store.journal_path.read_bytes()[:-15]
     store.journal_path.write_bytes(torn)
     again = Claims(store)
     assert store.journal_path.with_suffix(".torn").read_bytes() == torn
     assert again.live() <= {run.run_id for run in plan.runs}
-    second = again.take(plan.runs)
-    assert second is not None
+    assert again.take(plan.runs)
     Claims(store).live()  # readable for ever after

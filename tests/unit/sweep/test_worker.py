@@ -3,49 +3,29 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
-import subprocess
-import sys
 import time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from study.config import SeedsConfig, with_cell
+from study.config import SeedsConfig
 from study.plan.experiment import to_json
 from study.records.store import ExperimentStore
 from study.sweep import schedule
 from study.sweep.claims import Claims
 from study.sweep.schedule import State, read_state, refresh
 from study.sweep.worker import Worker
-from tests.engine_double import true_score
 from tests.plans import toy_plan
-
-ENGINES = {"trl": "tests.engine_double"}
-ROOT = Path(__file__).resolve().parents[3]
-
-
-def prepared(path: Path, **changes: object) -> ExperimentStore:
-    store = ExperimentStore(path)
-    store.write_plan(to_json(toy_plan(**changes)))
-    return store
-
-
-def drain(store: ExperimentStore, stall_timeout_s: float = 60) -> None:
-    Worker(store, stall_timeout_s, engines=ENGINES).work()
-
-
-def assert_every_planned_run_once(store: ExperimentStore) -> None:
-    state = read_state(store)
-    assert len(state.plan.runs) == 16  # 12 search cells and 2 arms x 2 report seeds
-    assert state.records.keys() == {run.run_id for run in state.plan.runs}
-    on_disk = [p.parent.name for p in store.path.glob("*/*/record.json")]
-    assert sorted(on_disk) == sorted(state.records)
-    for run in state.plan.runs:
-        config = with_cell(state.plan.arms[run.arm].config, run.learning_rate, run.seed)
-        assert state.records[run.run_id].score_final == true_score(config)
+from tests.unit.sweep.workers import (
+    ENGINES,
+    assert_every_planned_run_once,
+    drain,
+    prepared,
+    start_worker,
+    wait_for_records,
+)
 
 
 def test_a_worker_drains_search_and_report(tmp_path: Path) -> None:
@@ -109,47 +89,14 @@ def test_diverged_runs_are_results(tmp_path: Path) -> None:
     assert store.read_selections()["full"]["edge"] == "low"
 
 
-WORK = """
-import sys
-from pathlib import Path
-from study.records.store import ExperimentStore
-from study.sweep.worker import Worker
-if __name__ == "__main__":
-    Worker(ExperimentStore(Path(sys.argv[1])), 60, engines={"trl": "tests.engine_double"}).work()
-"""
-
-
-def start_worker(store: ExperimentStore, script: Path, first: str = "") -> subprocess.Popen[bytes]:
-    script.write_text(first + WORK)
-    environment = {
-        **os.environ,
-        "ENGINE_DOUBLE_STEP_S": "0.05",
-        "ENGINE_DOUBLE_LOG": str(script.with_name("trained.txt")),
-        "PYTHONPATH": str(ROOT),
-    }
-    return subprocess.Popen(
-        [sys.executable, str(script), str(store.path)],
-        env=environment,
-        preexec_fn=heed_interrupts,
-    )
-
-
-def heed_interrupts() -> None:
-    """A shell starts background jobs with SIGINT ignored, and the test may be in one."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-
 @pytest.mark.timeout(120)
-@pytest.mark.parametrize("kills", [3])
-def test_killed_workers_lose_and_double_nothing(tmp_path: Path, kills: int) -> None:
-    store = prepared(tmp_path / "runs")
+@pytest.mark.parametrize(("engine", "kills"), [("trl", 3), ("packed", 1)])
+def test_killed_workers_lose_and_double_nothing(tmp_path: Path, engine: str, kills: int) -> None:
+    store = prepared(tmp_path / "runs", engine=engine)
     for _ in range(kills):
         done = len(list(store.path.glob("*/*/record.json")))
         worker = start_worker(store, tmp_path / "work.py")
-        deadline = time.monotonic() + 30
-        while len(list(store.path.glob("*/*/record.json"))) < done + 2:
-            assert time.monotonic() < deadline and worker.poll() is None
-            time.sleep(0.02)
+        wait_for_records(store, worker, done + 2)
         worker.send_signal(signal.SIGKILL)
         worker.wait()
     last = start_worker(store, tmp_path / "work.py")
@@ -175,8 +122,7 @@ def test_a_run_that_ends_while_the_plan_is_refreshed_is_not_put_up_again(
     store = prepared(tmp_path)
     mine, other = Claims(store), Claims(store)
     refresh(store, mine)
-    claim = other.take(toy_plan().runs)
-    assert claim is not None
+    (claim,) = other.take(toy_plan().runs)
 
     def read_while_the_other_gives_up(store: ExperimentStore) -> State:
         state = read_state(store)
@@ -224,16 +170,17 @@ def test_a_worker_can_be_asked_for_some_runs_only(tmp_path: Path) -> None:
 
 
 @pytest.mark.timeout(60)
-def test_interrupt_leaves_everything_resumable(tmp_path: Path) -> None:
-    store = prepared(tmp_path / "runs")
+@pytest.mark.parametrize("engine", ["trl", "packed"])
+def test_interrupt_leaves_everything_resumable(tmp_path: Path, engine: str) -> None:
+    store = prepared(tmp_path / "runs", engine=engine)
     worker = start_worker(store, tmp_path / "work.py")
-    deadline = time.monotonic() + 30
-    while not list(store.path.glob("*/*/record.json")):
-        assert time.monotonic() < deadline and worker.poll() is None
-        time.sleep(0.02)
+    wait_for_records(store, worker, 1)
     worker.send_signal(signal.SIGINT)
     worker.wait(timeout=20)
     assert len(read_state(store).records) < 16
+    attempts = store.path.glob("*/*/attempts/*")
+    assert all((path / "result.json").exists() for path in attempts)  # the others left no trace
+    assert not list(store.path.glob("*/*/attempts.jsonl"))
     drain(store)
     assert_every_planned_run_once(store)
 

@@ -46,6 +46,10 @@ def test_run_without_signal_has_no_score_but_the_base():
     assert run_scores("no_signal", CURVE[:2], window=1) == Scores(None, None, 0.25, None)
 
 
+def test_pruned_run_is_censored_and_keeps_its_best():
+    assert run_scores("pruned", CURVE[:3], window=3) == Scores(None, 1.0, 0.25, None)
+
+
 def test_window_larger_than_the_evaluations_is_an_internal_error():
     with pytest.raises(AssertionError, match="9 evaluations"):
         run_scores("completed", CURVE, window=9)

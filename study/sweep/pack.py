@@ -1,0 +1,170 @@
+"""One pack, from its first run to its last, seen from the worker's side of the pipe.
+
+A result is published the moment its run ends, while the pack goes on. If the child dies, stalls or
+raises with several runs unfinished, nobody knows whose fault it was: none is charged, and each is
+tried again alone, where a failure counts. A run that another worker took over (its lease had run
+out: this machine slept) trains on, and whoever ends first publishes; the child is ended once
+nothing that it trains is held any more.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from contextlib import suppress
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
+from typing import Any
+
+from study.plan.experiment import Plan
+from study.plan.packs import pack_key
+from study.sweep.badge import Badge
+from study.sweep.claims import Claim
+from study.sweep.holder import Holder
+from study.sweep.lane import Lane
+from study.sweep.messages import AsksToStop, Ended, Failed, Message, News, PackAssignment, WantsRuns
+from study.sweep.process import Nursery, exit_reason, noted_error
+from study.sweep.pruning import RatePruner
+from study.sweep.schedule import State
+
+POLL_S = 0.5
+TAKEN_OVER = "another worker took the run over"
+
+
+class Pack:
+    """The runs that one child trains."""
+
+    def __init__(self, holder: Holder, badge: Badge) -> None:
+        self.holder, self.badge = holder, badge
+        self.lanes: dict[str, Lane] = {}
+        """Unfinished runs by id."""
+        self._key = ""
+        self._pruner: RatePruner | None = None
+
+    def open(self, state: State) -> bool:
+        """Claim the first runs; False if there was nothing to claim."""
+        claims = self.holder.claim(state, [], self.holder.packer(state))
+        self._admit(state.plan, claims)
+        return bool(claims)
+
+    def _admit(self, plan: Plan, claims: list[Claim]) -> list[Lane]:
+        """Lanes for claimed runs, those left out that have a result already."""
+        admitted: list[Lane] = []
+        for claim in claims:
+            lane = self.holder.admit(plan, claim)
+            if lane is not None:
+                self.lanes[lane.run.run_id] = lane
+                admitted.append(lane)
+        return admitted
+
+    def train(
+        self, plan: Plan, nursery: Nursery, engine_module: str, stall_timeout_s: float
+    ) -> None:
+        """Have a child train the pack and what refills it; returns when the child has ended."""
+        settings = plan.experiment.early_stopping
+        self._pruner = None if settings is None else RatePruner(settings)
+        self._key = pack_key(plan.arms[next(iter(self.lanes.values())).run.arm])
+        assignment = PackAssignment(
+            runs=[lane.assignment for lane in self.lanes.values()],
+            engine_module=engine_module,
+            stops_early=self._pruner is not None,
+        )
+        with nursery.child(assignment) as (child, line):
+            ended = self._follow(child, line, stall_timeout_s)
+        self._close(*(ended or exit_reason(child.exitcode)))
+
+    def take_back(self) -> None:
+        """Ctrl-C: complete attempts are kept, the others leave no trace."""
+        for lane in self.lanes.values():
+            if not lane.has_result:
+                shutil.rmtree(lane.directory, ignore_errors=True)
+            self.holder.claims.give_back(lane.claim, "interrupted")
+
+    def _follow(
+        self, child: BaseProcess, line: Connection, stall_timeout_s: float
+    ) -> tuple[str, str] | None:
+        """Follow the child to its end; status and reason if this worker ended it."""
+        alive_at = time.monotonic()
+        self.badge.show(self.lanes.values())
+        while True:
+            if line.poll(POLL_S):
+                try:
+                    message: Message = line.recv()
+                except (EOFError, OSError):
+                    child.join()
+                    return None
+                self._handle(message, line)
+                alive_at = time.monotonic()
+                self.badge.show(self.lanes.values())
+            elif time.monotonic() - alive_at > stall_timeout_s:
+                _end(child)
+                return "stalled", f"no progress for {stall_timeout_s:g} s"
+            # Every claim is renewed, whichever of them was lost.
+            held = [self.holder.claims.renew(lane.claim) for lane in self.lanes.values()]
+            if held and not any(held):
+                _end(child)
+                return "killed", TAKEN_OVER
+
+    def _handle(self, message: Message, line: Connection) -> None:
+        match message:
+            case News():
+                self._take_in(message)
+            case Ended(run_id=run_id):
+                self.holder.publish(self.lanes[run_id].claim, self.lanes[run_id].directory)
+                del self.lanes[run_id]
+            case Failed(run_id=run_id):
+                self._note_failed(self.lanes.pop(run_id))
+            case WantsRuns():
+                _answer(line, [lane.assignment for lane in self._refill()])
+            case AsksToStop(run_id=run_id):
+                assert self._pruner is not None
+                claims = self.holder.claims
+                _answer(line, claims.stops_early(self.lanes[run_id].claim, self._pruner))
+
+    def _take_in(self, news: News) -> None:
+        for progress in news.progress:
+            lane = self.lanes[progress.run_id]
+            lane.advance(progress)
+            if self._pruner is not None and progress.accuracy is not None:
+                self.holder.claims.report(lane.claim, progress.step, progress.accuracy)
+
+    def _refill(self) -> list[Lane]:
+        """As many runs as fit, claimed and with an attempt of their own each."""
+        state = self.holder.state()
+        packer = self.holder.packer(state, self._key)
+        while claims := self.holder.claim(state, self.lanes.values(), packer):
+            if admitted := self._admit(state.plan, claims):
+                return admitted
+        return []
+
+    def _note_failed(self, lane: Lane) -> None:
+        error = noted_error(lane.directory)
+        assert error is not None, "a child says that a run failed after it wrote why"
+        self.holder.note(lane, *error)
+
+    def _close(self, status: str, reason: str) -> None:
+        """The child is gone: publish what it did not get to announce, note the rest."""
+        for lane in list(self.lanes.values()):
+            if lane.has_result:
+                self.holder.publish(lane.claim, lane.directory)
+                del self.lanes[lane.run.run_id]
+        together = len(self.lanes)
+        for lane in self.lanes.values():
+            lane_status, why = noted_error(lane.directory) or (status, reason)
+            if why == TAKEN_OVER:
+                self.holder.note(lane, lane_status, why, spent=False)
+            elif together > 1:
+                why = f"{why} (in a pack of {together})"
+                self.holder.note(lane, lane_status, why, spent=False, pack=together)
+            else:
+                self.holder.note(lane, lane_status, why)
+
+
+def _end(child: BaseProcess) -> None:
+    child.kill()
+    child.join()
+
+
+def _answer(line: Connection, answer: Any) -> None:
+    with suppress(OSError):  # it died while we thought: the end of the pipe is read next
+        line.send(answer)

@@ -1,0 +1,98 @@
+"""Child processes: where they come from, what they share, and how they ended."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from multiprocessing import forkserver
+from multiprocessing.connection import Connection
+from multiprocessing.context import BaseContext
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import Any
+
+from study.sweep.child import run_child
+from study.sweep.messages import PackAssignment
+
+THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+
+
+def share_cores(workers: int) -> None:
+    """Give each of ``workers`` here its share of threads, and one GPU; call before torch loads."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    threads = str(max(1, (cores or 1) // workers))
+    for variable in THREAD_VARIABLES:
+        os.environ.setdefault(variable, threads)
+    os.environ["TOKENIZERS_PARALLELISM"] = "false"
+    # TRL would spread a run over all visible GPUs, which multiplies its batch.
+    os.environ.setdefault("CUDA_VISIBLE_DEVICES", "0")
+
+
+class Nursery:
+    """Starts children; the first one pays for the engine's import, if there is a forkserver."""
+
+    def __init__(self) -> None:
+        self._context: BaseContext | None = None
+
+    @contextmanager
+    def child(self, pack: PackAssignment) -> Iterator[tuple[BaseProcess, Connection]]:
+        """A child that trains ``pack``, and the pipe to it; it is ended with the block."""
+        context = self._prepared(pack.engine_module)
+        ours, theirs = multiprocessing.Pipe()
+        process: Any = context.Process(  # type: ignore[attr-defined]
+            target=run_child, args=(theirs, pack)
+        )
+        try:
+            process.start()
+            theirs.close()  # or the end of the child would not end the pipe
+            yield process, ours
+        finally:
+            if process.pid is not None:  # Ctrl-C may come while it starts
+                process.kill()
+                process.join()
+            ours.close()
+
+    def _prepared(self, engine_module: str) -> BaseContext:
+        if self._context is None:
+            methods = multiprocessing.get_all_start_methods()
+            name = "forkserver" if "forkserver" in methods else "spawn"
+            self._context = multiprocessing.get_context(name)
+            if name == "forkserver":
+                # What is missing here every child imports anew: the command line, what trains, and
+                # pandas, which pyarrow loads on first use.
+                preload = ["__main__", engine_module, "study.sweep.child", "pandas"]
+                self._context.set_forkserver_preload(preload)
+                with ignoring_interrupts():
+                    forkserver.ensure_running()
+        return self._context
+
+
+@contextmanager
+def ignoring_interrupts() -> Iterator[None]:
+    """Processes started here ignore Ctrl-C, which is their parent's to handle."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def exit_reason(exitcode: int | None) -> tuple[str, str]:
+    """How a child ended: the status of the attempts that it left unfinished, and a sentence."""
+    if exitcode is not None and exitcode < 0:
+        name = signal.Signals(-exitcode).name
+        return "killed", f"the training process was ended by {name}"
+    return "failed", f"the training process left with exit code {exitcode} and no result"
+
+
+def noted_error(directory: Path) -> tuple[str, str] | None:
+    """Status and reason that a child left in an attempt's directory; None if it left none."""
+    path = directory / "error.json"
+    if not path.exists():
+        return None
+    error = json.loads(path.read_text())
+    return error["status"], error["reason"]

@@ -1,0 +1,116 @@
+"""What every engine keeps of a run: its counts, its health, its evaluations, its outcome."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from study.train.engine import Evaluation, Outcome, RunSpec, Sink
+from study.train.health import HealthMonitor, Pruned, StepHealth
+from study.train.rewards import Scorer, TaskReward
+from study.train.score import run_scores
+from study.train.tally import Tally, named_metrics, peak_memory
+
+
+class Ledger:
+    """The books of one run.
+
+    Attributes:
+        evaluations: Held-out evaluations so far, the one at step 0 first.
+    """
+
+    def __init__(self, spec: RunSpec, sink: Sink, scorer: Scorer, reward: TaskReward) -> None:
+        """Opens the books.
+
+        Args:
+            spec: The run.
+            sink: Where metrics and evaluations go.
+            scorer: What scores its completions; its errors are counted.
+            reward: Its reward function, which knows the last batch.
+        """
+        objective = spec.config.objective
+        self.evaluations: list[Evaluation] = []
+        self._spec, self._sink, self._scorer, self._reward = spec, sink, scorer, reward
+        self._tally = Tally(objective.num_iterations)
+        self._health = HealthMonitor(min(objective.no_signal_steps, objective.steps))
+        self._clipped_ratio = 0.0
+        self._evaluated = spec.config.evaluation.steps(objective.steps)
+
+    def after_step(self, step: int, logs: Mapping[str, Any], *, weights_finite: bool) -> None:
+        """Counts, logs and judges a step that just ended.
+
+        Args:
+            step: Optimizer steps done.
+            logs: Its metrics under TRL's names.
+            weights_finite: Whether every trained weight is finite after it.
+
+        Raises:
+            RunEnded: If the run ends with this step.
+        """
+        batch = self._reward.batch
+        assert batch is not None, "a step trains on a scored batch"
+        metrics = named_metrics(logs)
+        if self._tally.add(batch):
+            metrics["train/correct"] = batch.correct / batch.completions
+            self._clipped_ratio = float(logs["completions/clipped_ratio"])
+        metrics["train/prompts_seen"] = float(self._tally.prompts)
+        self._sink.log(self._spec.run_id, step, metrics)
+        self._health.observe(
+            StepHealth(
+                step=step,
+                loss=float(logs["loss"]),
+                grad_norm=float(logs["grad_norm"]),
+                weights_finite=weights_finite,
+                unequal_groups=batch.unequal_groups,
+                all_correct=batch.correct == batch.completions,
+                clipped_ratio=self._clipped_ratio,
+            )
+        )
+
+    def evaluation_due(self, step: int) -> bool:
+        """Whether the run is evaluated after so many steps."""
+        return step in self._evaluated
+
+    def evaluated(self, evaluation: Evaluation) -> None:
+        """Takes in an evaluation."""
+        self.evaluations.append(evaluation)
+        self._sink.evaluation(self._spec.run_id, evaluation)
+
+    def stop_early(self, step: int) -> None:
+        """Raises `Pruned` if early stopping ends the run; a run at its last step has ended."""
+        if 0 < step < self._spec.config.objective.steps:
+            reason = self._sink.stops_early(self._spec.run_id, step)
+            if reason is not None:
+                raise Pruned(reason)
+
+    def outcome(
+        self, status: str, reason: str, *, seconds: float, dtypes: dict[str, str], **probes: Any
+    ) -> Outcome:
+        """Closes the books.
+
+        Args:
+            status: Status of the run's record.
+            reason: Why it ended, a clause.
+            seconds: What the run took of the process's time.
+            dtypes: Precision of base, adapter and optimizer state.
+            **probes: Further measurements for the record.
+        """
+        scores = run_scores(status, self.evaluations, self._spec.config.evaluation.final_window)
+        return Outcome(
+            run_id=self._spec.run_id,
+            status=status,
+            status_reason=reason,
+            flags=self._health.flags(self._scorer.errors),
+            score_final=scores.final,
+            score_best=scores.best,
+            score_base=scores.base,
+            score_greedy=scores.greedy,
+            steps_done=self._tally.steps,
+            episodes=self._tally.episodes,
+            train_tokens=self._tally.train_tokens,
+            generated_tokens=self._reward.generated_tokens,
+            wall_time_s=seconds,
+            peak_memory_bytes=peak_memory(),
+            dtypes=dtypes,
+            probes=probes,
+        )

@@ -1,0 +1,112 @@
+"""One training pass: forward and backward over the micro-batches of several lanes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from study.train.packed.batch import Micro
+from study.train.packed.lane import Lane
+from study.train.packed.layers import PackedModel, Segments, apply
+from study.train.packed.layout import Layout, lay_out
+from study.train.packed.loss import TargetLogProbs, token_losses
+
+Work = tuple[Lane, Micro]
+
+
+def training_pass(model: PackedModel, work: Sequence[Work]) -> None:
+    """Adds each lane's gradient of its micro-batch, and notes its loss.
+
+    Args:
+        model: The model.
+        work: Lanes with the micro-batch of each; micro-batches without rows are left out.
+    """
+    work = [item for item in work if item[1].rows]
+    if not work:
+        return
+    device = model.template.device
+    layout = lay_out([lane.lane_rows(micro) for lane, micro in work], device)
+    weights = [lane.weights for lane, _ in work]
+    hidden = model.hidden(
+        layout.ids,
+        layout.positions,
+        Segments.of(weights, layout.sizes),
+        layout.attention,
+    )
+    parts = Segments.of(weights, layout.prediction_sizes)
+    logits = model.logits(hidden.index_select(0, layout.sources), parts)
+    temperatures = [lane.objective.temperature for lane, _ in work]
+    if any(temperature != 1.0 for temperature in temperatures):
+        inverse = [1 / temperature for temperature in temperatures]
+        logits = logits * _per_token(inverse, layout).unsqueeze(1)
+    log_probs = apply(TargetLogProbs, logits, layout.targets)
+    losses, clipped = _losses(work, layout, log_probs)
+    losses.sum().backward()  # type: ignore[no-untyped-call]
+    _note(work, layout, losses.detach(), clipped, log_probs.detach(), logits.detach())
+
+
+def _per_token(values: Sequence[float], layout: Layout) -> Tensor:
+    """A value for each prediction, given one for each lane."""
+    sizes = torch.tensor(layout.prediction_sizes, device=layout.ids.device)
+    return torch.tensor(values, device=layout.ids.device).repeat_interleave(sizes)
+
+
+def _losses(work: Sequence[Work], layout: Layout, log_probs: Tensor) -> tuple[Tensor, Tensor]:
+    device = log_probs.device
+    advantage = [lane.advantages[row] for lane, micro in work for row in micro.rows]
+    weight = [weight for _, micro in work for weight in micro.weights]
+    old = log_probs.detach()
+    if any(micro.old is not None for _, micro in work):
+        own = torch.split(old, layout.prediction_sizes)
+        known = [now if m.old is None else m.old for now, (_, m) in zip(own, work, strict=True)]
+        old = torch.cat(known)
+    low = _per_token([1 - lane.objective.epsilon for lane, _ in work], layout)
+    high = _per_token([1 + lane.objective.epsilon_high for lane, _ in work], layout)
+    return token_losses(
+        log_probs,
+        old,
+        torch.tensor(advantage, device=device)[layout.row_of],
+        torch.tensor(weight, device=device)[layout.row_of],
+        (low, high),
+        _sequences(work, layout),
+    )
+
+
+def _sequences(work: Sequence[Work], layout: Layout) -> tuple[Tensor, Tensor] | None:
+    """Where the ratio is that of a whole row: the units that share one, and their tokens."""
+    levels = [lane.objective.importance_sampling_level == "sequence" for lane, _ in work]
+    if not any(levels):
+        return None
+    device = layout.ids.device
+    whole = torch.tensor(levels, device=device).repeat_interleave(
+        torch.tensor(layout.prediction_sizes, device=device)
+    )
+    alone = torch.arange(whole.numel(), device=device) + layout.row_of.max() + 1
+    _, unit, tokens = torch.unique(
+        torch.where(whole, layout.row_of, alone), return_inverse=True, return_counts=True
+    )
+    return unit, tokens
+
+
+def _note(
+    work: Sequence[Work],
+    layout: Layout,
+    losses: Tensor,
+    clipped: Tensor,
+    log_probs: Tensor,
+    logits: Tensor,
+) -> None:
+    """Keeps what the step's metrics and later passes over the same completions need."""
+    sizes = layout.prediction_sizes
+    several = [lane.objective.num_iterations > 1 for lane, _ in work]
+    entropy = torch.special.entr(torch.softmax(logits, -1)).sum(-1) if any(several) else losses
+    pieces = zip(
+        *(torch.split(x, sizes) for x in (losses, clipped, log_probs, entropy)), strict=True
+    )
+    for (_, micro), keep, (loss, clip, log_prob, entr) in zip(work, several, pieces, strict=True):
+        micro.loss = float(loss.sum())
+        if keep:
+            micro.old = log_prob if micro.old is None else micro.old
+            micro.clipped, micro.entropy = float(clip.float().mean()), float(entr.mean())

@@ -1,0 +1,44 @@
+"""Which models the packed engine can train; what it refuses, the engine `trl` takes."""
+
+from collections.abc import Iterator
+
+from torch import nn
+
+MODEL_TYPES = ("gemma", "llama", "mistral", "qwen2", "qwen3")
+"""Architectures that are tested against TRL."""
+
+
+def refusal(model: nn.Module, longest: int) -> str:
+    """Says why the packed engine cannot train a model, or nothing if it can.
+
+    Args:
+        model: The model; the meta device is enough.
+        longest: Most tokens of a prompt and its completion.
+
+    Returns:
+        A predicate of the arm, naming the setting, such as "has a model of type gpt2"; or ''.
+    """
+    config = model.config.get_text_config()  # type: ignore[operator,union-attr]
+    if config.model_type not in MODEL_TYPES:
+        return f"has a model of type {config.model_type}, none of {', '.join(MODEL_TYPES)}"
+    dropout = getattr(config, "attention_dropout", 0.0)
+    if dropout:
+        return f"has a model with attention_dropout={dropout:g}"
+    window = getattr(config, "sliding_window", None)
+    if window is not None and window < longest:
+        return f"has a model with sliding_window={window} for texts of up to {longest} tokens"
+    strange = next(_strange_parameters(model), None)
+    if strange is not None:
+        return f"has a model with the parameter {strange}, of no linear, embedding or norm layer"
+    return ""
+
+
+def _strange_parameters(model: nn.Module) -> Iterator[str]:
+    """Yields the names of parameters that the packed layers have no twin for."""
+    for prefix, module in model.named_modules():
+        if isinstance(module, nn.Linear | nn.Embedding):
+            continue
+        for name, parameter in module.named_parameters(recurse=False):
+            is_norm = type(module).__name__.endswith("Norm") and name == "weight"
+            if not (is_norm and parameter.ndim == 1):
+                yield f"{prefix}.{name}" if prefix else name

@@ -1,0 +1,352 @@
+"""Runs both engines and keeps everything they bring: tokens, metrics, evaluations, weights."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import json
+import math
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from study.config import (
+    ArithmeticTaskConfig,
+    EvaluationConfig,
+    FullMethod,
+    LoraMethod,
+    ModelConfig,
+    RunConfig,
+)
+from study.plan.description import Description, resolve_targets, trainable_params
+from study.tasks.arithmetic import ArithmeticTask
+from study.tasks.base import Problem, Score
+from study.train import packed, trl
+from study.train.describe import describe
+from study.train.engine import Evaluation, Outcome, RunSpec
+from study.train.rewards import Scorer, TaskReward
+from tests import plans
+
+FREE_KEYS = ("wall_time_s", "peak_memory_bytes", "run_id")  # of an outcome: not part of the result
+
+
+def run(
+    method: str = "lora",
+    *,
+    rank: int = 4,
+    alpha: float = 32.0,
+    targets: Any = "all",
+    model: str | Path = "lab64",
+    train_prompts: int = 64,
+    length: int = 14,
+    eval_every: int | None = None,
+    eval_prompts: int = 8,
+    eval_batch_size: int = 8,
+    seed: int = 0,
+    save: str = "last",
+    **objective: Any,
+) -> RunConfig:
+    """A run that keeps its last weights; by default three steps of 4 x 4 completions.
+
+    What is not a parameter here is a setting of the objective.
+    """
+    chosen = {
+        "full": FullMethod(name="full", default_learning_rate=1e-3),
+        "lora": LoraMethod(
+            name="lora",
+            default_learning_rate=5e-3,
+            rank=rank,
+            lora_alpha=alpha,
+            target_modules=targets,
+        ),
+    }[method]
+    settings = plans.objective(
+        **{
+            "learning_rate": chosen.default_learning_rate,
+            "num_generations": 4,
+            "no_signal_steps": 50,
+            **objective,
+        }
+    )
+    local = {"source": "local", "path": str(model)} if isinstance(model, Path) else {}
+    return plans.run_config(
+        chosen,
+        model=ModelConfig(**{"name": Path(model).name, "source": "lab", **local}),
+        task=ArithmeticTaskConfig(
+            name="arithmetic", train_prompts=train_prompts, max_completion_length=length
+        ),
+        objective=settings,
+        evaluation=EvaluationConfig(
+            eval_every=eval_every or settings.steps,
+            eval_prompts=eval_prompts,
+            final_window=1,
+            eval_batch_size=eval_batch_size,
+        ),
+        seed=seed,
+        save=save,
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class Batch:
+    """One generated batch: the problem of each row and the tokens that were drawn for it."""
+
+    problems: list[int]
+    tokens: list[list[int]]
+
+
+@dataclasses.dataclass
+class Recording:
+    """Everything one run brought."""
+
+    spec: RunSpec
+    batches: list[Batch] = dataclasses.field(default_factory=list)
+    scored: list[list[str]] = dataclasses.field(default_factory=list)
+    """Texts of every call of the scorer: evaluations (sampled, greedy) and batches."""
+    steps: list[tuple[int, dict[str, float]]] = dataclasses.field(default_factory=list)
+    evaluations: list[Evaluation] = dataclasses.field(default_factory=list)
+    ends: list[Outcome | Exception] = dataclasses.field(default_factory=list)
+
+    @property
+    def config(self) -> RunConfig:
+        return self.spec.config
+
+    @property
+    def outcome(self) -> Outcome:
+        (end,) = self.ends
+        if isinstance(end, Exception):
+            raise AssertionError(f"run {self.spec.run_id} failed") from end
+        return end
+
+    def result(self) -> dict[str, Any]:
+        """The outcome without what a repetition may change."""
+        facts = dataclasses.asdict(self.outcome)
+        return {name: value for name, value in facts.items() if name not in FREE_KEYS}
+
+    def metrics(self) -> list[tuple[int, dict[str, float]]]:
+        return [
+            (step, {k: v for k, v in line.items() if not k.startswith("time/")})
+            for step, line in self.steps
+        ]
+
+    def curve(self, name: str) -> list[float]:
+        return [line[name] for _, line in self.steps if name in line]
+
+    @functools.cached_property
+    def weights(self) -> dict[str, torch.Tensor]:
+        if isinstance(self.config.method, LoraMethod):
+            return load_file(self.spec.directory / "adapter" / "adapter_model.safetensors")
+        return load_file(self.spec.directory / "model" / "model.safetensors")
+
+    @property
+    def adapter_config(self) -> dict[str, Any]:
+        text = (self.spec.directory / "adapter" / "adapter_config.json").read_text()
+        facts: dict[str, Any] = json.loads(text)
+        return facts
+
+
+class RecordingSink:
+    """Keeps what an engine writes, per run, and refuses what the protocol forbids."""
+
+    def __init__(self, stops: Mapping[str, int] | None = None) -> None:
+        self.runs: dict[str, Recording] = {}
+        self._stops = stops or {}
+
+    def add(self, spec: RunSpec) -> None:
+        self.runs[spec.run_id] = Recording(spec)
+
+    def _open(self, run_id: str) -> Recording:
+        recording = self.runs[run_id]
+        assert not recording.ends, f"{run_id} has ended, and yet it writes"
+        return recording
+
+    def log(self, run_id: str, step: int, metrics: Mapping[str, float]) -> None:
+        self._open(run_id).steps.append((step, dict(metrics)))
+
+    def evaluation(self, run_id: str, evaluation: Evaluation) -> None:
+        self._open(run_id).evaluations.append(evaluation)
+
+    def alive(self, run_id: str) -> None:
+        self._open(run_id)
+
+    def stops_early(self, run_id: str, step: int) -> str | None:
+        last = self._open(run_id).evaluations[-1]
+        assert last.step == step, "asked before the evaluation of the step was in"
+        return f"stopped after step {step}" if step >= self._stops.get(run_id, math.inf) else None
+
+    def ended(self, outcome: Outcome) -> None:
+        self._open(outcome.run_id).ends.append(outcome)
+
+    def failed(self, run_id: str, error: Exception) -> None:
+        self._open(run_id).ends.append(error)
+
+
+@contextlib.contextmanager
+def recorded_rewards(sink: RecordingSink) -> Iterator[None]:
+    """Records every scored batch and text. Runs build their rewards in the order they enter."""
+    entered = iter(sink.runs.values())
+    owner: dict[int, Recording] = {}
+    kept: list[object] = []  # an id is only unique while its object lives
+    build, reward, score = TaskReward.__init__, TaskReward.__call__, Scorer.__call__
+
+    def building(self: TaskReward, scorer: Scorer, *args: Any, **kwargs: Any) -> None:
+        build(self, scorer, *args, **kwargs)
+        owner[id(self)] = owner[id(scorer)] = next(entered)
+        kept.extend((self, scorer))
+
+    def rewarding(self: TaskReward, **columns: Any) -> list[float]:
+        tokens = [list(map(int, ids)) for ids in columns["completion_ids"]]
+        owner[id(self)].batches.append(Batch([int(i) for i in columns["problem"]], tokens))
+        return reward(self, **columns)
+
+    def scoring(self: Scorer, problems: Sequence[Problem], texts: Sequence[str]) -> list[Score]:
+        owner[id(self)].scored.append(list(texts))
+        return score(self, problems, texts)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(TaskReward, "__init__", building)
+        patch.setattr(TaskReward, "__call__", rewarding)
+        patch.setattr(Scorer, "__call__", scoring)
+        yield
+
+
+def check_recording(recording: Recording) -> None:
+    """Checks that the batches are those of the run: lengths as logged, one end."""
+    assert len(recording.ends) == 1, f"{recording.spec.run_id} ended {len(recording.ends)} times"
+    logged = recording.curve("train/completion_length")
+    lengths = [[len(ids) for ids in batch.tokens] for batch in recording.batches]
+    means = [sum(rows) / len(rows) for rows in lengths]
+    assert logged == pytest.approx(means[: len(logged)], abs=1e-4)
+    assert len(means) - len(logged) in (0, 1)  # one more where the run ended on its last batch
+
+
+def _description(config: RunConfig) -> Description:
+    key = repr((config.model, config.task, config.evaluation.eval_prompts, _tasks()))
+    if key not in _DESCRIPTIONS:
+        _DESCRIPTIONS[key] = describe(config)
+    return _DESCRIPTIONS[key]
+
+
+def spec_of(config: RunConfig, run_id: str, directory: Path) -> RunSpec:
+    model = _description(config)
+    targets = resolve_targets(config.method, model)
+    directory.mkdir(parents=True)
+    return RunSpec(
+        run_id=run_id,
+        config=config,
+        model=model,
+        target_modules=targets,
+        trainable_params=trainable_params(config.method, targets, model),
+        eval_role="eval",
+        directory=directory,
+    )
+
+
+def _tasks() -> tuple[str, str]:
+    return ArithmeticTask.score.__qualname__, ArithmeticTask.problems.__qualname__
+
+
+def specs_of(configs: Sequence[RunConfig]) -> list[RunSpec]:
+    root = Path(tempfile.mkdtemp(prefix="equivalence-", dir=_root()))
+    return [spec_of(c, f"run-{i}", root / f"run-{i}") for i, c in enumerate(configs)]
+
+
+@functools.cache
+def _root() -> Path:
+    root = tempfile.TemporaryDirectory(prefix="equivalence-")
+    _KEPT.append(root)  # removed with the process
+    return Path(root.name)
+
+
+_KEPT: list[Any] = []
+_DESCRIPTIONS: dict[str, Description] = {}
+_TRL: dict[tuple[str, ...], Recording] = {}
+
+
+def run_trl(config: RunConfig) -> Recording:
+    """One run through TRL; the same run again is not repeated."""
+    key = (repr(config), *_tasks())
+    if key not in _TRL:
+        _TRL[key] = train_trl(config)
+    return _TRL[key]
+
+
+def train_trl(config: RunConfig, *, stops: Mapping[str, int] | None = None) -> Recording:
+    """One run through TRL, called ``run-0``."""
+    (spec,) = specs_of([config])
+    sink = RecordingSink(stops)
+    sink.add(spec)
+    with recorded_rewards(sink):
+        trl.train([spec], sink, lambda: None)
+    (recording,) = sink.runs.values()
+    check_recording(recording)
+    return recording
+
+
+def run_packed(
+    configs: Sequence[RunConfig],
+    refills: Sequence[RunConfig] = (),
+    *,
+    stops: Mapping[str, int] | None = None,
+) -> list[Recording]:
+    """Runs in one pack; ``refills`` enter, in order, as the engine asks for another run.
+
+    The runs are called ``run-0``, ``run-1``, ...; ``stops`` names steps after which the sink ends
+    them early.
+    """
+    specs = specs_of([*configs, *refills])
+    return train_packed(specs[: len(configs)], specs[len(configs) :], stops=stops)
+
+
+def train_packed(
+    specs: Sequence[RunSpec],
+    refills: Sequence[RunSpec] = (),
+    *,
+    stops: Mapping[str, int] | None = None,
+) -> list[Recording]:
+    sink = RecordingSink(stops)
+    for spec in [*specs, *refills]:
+        sink.add(spec)
+    waiting = iter(refills)
+    with recorded_rewards(sink):
+        packed.train(specs, sink, lambda: next(waiting, None))
+    assert next(waiting, None) is None, "the engine left runs in the queue"
+    recordings = list(sink.runs.values())
+    for recording in recordings:
+        check_recording(recording)
+    return recordings
+
+
+@contextlib.contextmanager
+def dense_reward() -> Iterator[None]:
+    """Scores the share of characters with an even code: random models get a signal as well."""
+
+    def even_share(self: ArithmeticTask, problem: Problem, completion: str) -> Score:
+        even = sum(ord(character) % 2 == 0 for character in completion)
+        return Score(even / max(len(completion), 1), 2 * even > len(completion))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ArithmeticTask, "score", even_share)
+        yield
+
+
+@contextlib.contextmanager
+def ragged_prompts() -> Iterator[None]:
+    """Cuts up to four characters off the front of the prompts: batches need padding."""
+    whole = ArithmeticTask.problems
+
+    def ragged(self: ArithmeticTask, role: Any, count: int) -> list[Problem]:
+        return [
+            dataclasses.replace(problem, prompt=problem.prompt[(7 * i) % 5 :])
+            for i, problem in enumerate(whole(self, role, count))
+        ]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ArithmeticTask, "problems", ragged)
+        yield

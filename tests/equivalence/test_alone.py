@@ -1,0 +1,139 @@
+"""A run does not notice its neighbours: bit for bit, it is the run it would be alone."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from pathlib import Path
+
+import pytest
+
+from study.config import RunConfig
+from tests.equivalence.agree import assert_bit_equal, assert_evaluations_equal
+from tests.equivalence.models import save_tiny_model
+from tests.equivalence.recorder import (
+    Recording,
+    run,
+    run_packed,
+    run_trl,
+    specs_of,
+    train_packed,
+    train_trl,
+)
+
+pytestmark = [pytest.mark.equivalence, pytest.mark.usefixtures("dense", "ragged")]
+
+STEPS = {"steps": 4, "eval_every": 2}
+LORA = run(rank=4, seed=1, **STEPS)
+WIDE = run(rank=20, seed=2, learning_rate=1e-3, prompts_per_step=2, loss_type="dapo", **STEPS)
+NARROW = run(rank=1, targets="mlp", seed=3, num_generations=3, prompts_per_step=1, **STEPS)
+FULL = run("full", seed=4, weight_decay=0.1, **STEPS)
+LARGE = run("full", seed=5, prompts_per_step=8, num_generations=8, micro_batch_size=16, **STEPS)
+SHORT = run(rank=2, seed=6, steps=1)
+MIXED = [LORA, WIDE, NARROW, FULL, LARGE, SHORT]
+
+DIVERGED = {
+    "sampling": run(learning_rate=1e20, seed=7, **STEPS),
+    "full": run("full", learning_rate=1e20, seed=8, **STEPS),
+    "weights": run(learning_rate=3e38, seed=9, **STEPS),
+    "full-weights": run("full", learning_rate=3e38, seed=10, **STEPS),
+}
+
+
+@functools.cache
+def _alone(key: str) -> Recording:
+    (recording,) = run_packed([_CONFIGS[key]])
+    return recording
+
+
+_CONFIGS: dict[str, RunConfig] = {}
+
+
+def alone(config: RunConfig) -> Recording:
+    _CONFIGS[repr(config)] = config
+    return _alone(repr(config))
+
+
+def assert_each_as_alone(recordings: list[Recording]) -> None:
+    for recording in recordings:
+        assert_bit_equal(recording, alone(recording.config))
+
+
+def test_runs_of_all_kinds_in_one_pack():
+    assert_each_as_alone(run_packed(MIXED))
+
+
+def test_the_order_in_the_pack():
+    assert_each_as_alone(run_packed(MIXED[::-1]))
+
+
+def test_a_run_beside_itself():
+    first, second = run_packed([LORA, LORA])
+    assert_each_as_alone([first, second])
+
+
+@pytest.mark.parametrize("kind", DIVERGED)
+def test_a_neighbour_that_diverges(kind):
+    recordings = run_packed([LORA, DIVERGED[kind], FULL])
+    assert_each_as_alone(recordings)
+    assert recordings[1].outcome.status == "diverged"
+
+
+@pytest.mark.parametrize("kind", DIVERGED)
+def test_divergence_is_trl_s(kind):
+    packed, oracle = alone(DIVERGED[kind]), run_trl(DIVERGED[kind])
+    assert packed.outcome.status_reason == oracle.outcome.status_reason
+    assert packed.outcome.steps_done == oracle.outcome.steps_done
+    assert packed.outcome.score_base == oracle.outcome.score_base
+    assert packed.batches[0] == oracle.batches[0]
+    assert [step for step, _ in packed.steps] == [step for step, _ in oracle.steps]
+
+
+def test_a_neighbour_that_ends_early_and_the_run_that_takes_its_place():
+    recordings = run_packed([LORA, SHORT, FULL], refills=[WIDE, NARROW, LARGE])
+    assert_each_as_alone(recordings)
+
+
+def test_a_run_that_takes_the_place_of_one_that_diverged():
+    recordings = run_packed([DIVERGED["sampling"], LORA], refills=[FULL, SHORT])
+    assert_each_as_alone(recordings)
+    assert recordings[2].outcome.status == "completed"
+
+
+def test_refills_one_after_the_other_through_a_single_place():
+    assert_each_as_alone(run_packed([SHORT], refills=[NARROW, FULL, WIDE]))
+
+
+def test_a_neighbour_that_is_stopped_early_and_is_itself_as_under_trl():
+    recordings = run_packed([LORA, FULL, WIDE], refills=[SHORT], stops={"run-1": 2})
+    assert_each_as_alone([recordings[0], *recordings[2:]])
+    stopped, oracle = recordings[1], train_trl(FULL, stops={"run-0": 2})
+    assert stopped.outcome.steps_done == oracle.outcome.steps_done == 2
+    assert stopped.outcome.status == oracle.outcome.status
+    assert stopped.outcome.status_reason == oracle.outcome.status_reason
+    assert_evaluations_equal(stopped, oracle)
+    whole = alone(FULL)
+    assert stopped.batches == whole.batches[:2]
+    assert stopped.metrics() == whole.metrics()[:2]
+    assert not list(stopped.spec.directory.iterdir())
+
+
+def test_a_neighbour_whose_attempt_fails():
+    good, bad, other = specs_of([LORA, WIDE, FULL])
+    bad = dataclasses.replace(bad, trainable_params=bad.trainable_params + 1)
+    recordings = train_packed([good, bad, other])
+    (error,) = recordings[1].ends
+    assert isinstance(error, RuntimeError)
+    assert "parameters must be trainable" in str(error)
+    assert_each_as_alone([recordings[0], recordings[2]])
+
+
+def test_widths_that_no_vector_register_divides(tmp_path: Path):
+    save_tiny_model("qwen2", tmp_path, tied=False, hidden_size=40, intermediate_size=53)
+    odd = {"model": tmp_path, "length": 9, "steps": 2, "num_generations": 3}
+    configs = [
+        run(rank=5, seed=1, prompts_per_step=1, **odd),
+        run("full", seed=2, prompts_per_step=3, **odd),
+        run(rank=3, seed=3, prompts_per_step=5, **odd),
+    ]
+    assert_each_as_alone(run_packed(configs))

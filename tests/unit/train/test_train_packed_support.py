@@ -1,0 +1,59 @@
+"""Which models the packed engine refuses, on the meta device."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from transformers import AutoConfig, AutoModelForCausalLM
+
+from study.train.packed.support import refusal
+
+SIZES = {
+    "vocab_size": 11,
+    "hidden_size": 8,
+    "intermediate_size": 16,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "num_key_value_heads": 1,
+    "head_dim": 4,
+}
+
+
+def tiny(model_type: str, **changes: Any) -> Any:
+    config = AutoConfig.for_model(model_type, **{**SIZES, **changes})
+    with torch.device("meta"):
+        return AutoModelForCausalLM.from_config(config)
+
+
+@pytest.mark.parametrize("model_type", ["gemma", "llama", "mistral", "qwen2", "qwen3"])
+@pytest.mark.parametrize("tied", [True, False])
+def test_dense_models_qualify(model_type, tied):
+    assert refusal(tiny(model_type, tie_word_embeddings=tied), longest=24) == ""
+
+
+def test_other_architectures_are_named():
+    with torch.device("meta"):
+        model = AutoModelForCausalLM.from_config(
+            AutoConfig.for_model("gpt2", n_embd=8, n_layer=1, n_head=2, vocab_size=11)
+        )
+    assert refusal(model, 24).startswith("has a model of type gpt2, none of gemma, llama")
+
+
+def test_dropout_is_refused():
+    assert refusal(tiny("llama", attention_dropout=0.1), 24).endswith("attention_dropout=0.1")
+
+
+def test_a_window_shorter_than_the_texts_is_refused():
+    model = tiny("mistral", sliding_window=16)
+    assert refusal(model, 16) == ""
+    assert refusal(model, 17) == "has a model with sliding_window=16 for texts of up to 17 tokens"
+
+
+def test_a_parameter_without_a_packed_twin_is_refused():
+    model = tiny("qwen2")
+    model.model.layers[0].self_attn.register_parameter(
+        "sinks", torch.nn.Parameter(torch.zeros(2, device="meta"))
+    )
+    assert "the parameter model.layers.0.self_attn.sinks" in refusal(model, 24)
