@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from study.plan.arms import Arm
 from study.plan.experiment import Plan
 from study.plan.flops import forward_flops_per_token, train_flops_per_token
-from study.plan.packs import pack_share
 from study.records.record import Record
 
 BYTES_PER_PARAM = 4
@@ -63,11 +62,7 @@ class Bill:
 
 
 def bill(
-    plan: Plan,
-    workers: int,
-    price_per_hour: float | None,
-    measured: Mapping[str, float],
-    pack_size: int | None = None,
+    plan: Plan, workers: int, price_per_hour: float | None, measured: Mapping[str, float]
 ) -> Bill:
     """The bill of ``plan``.
 
@@ -75,12 +70,9 @@ def bill(
         plan: The plan.
         workers: Worker processes that share its runs.
         price_per_hour: Price of one worker for an hour.
-        measured: Mean seconds of a run by arm, where known; the runs of a pack pass them together.
-        pack_size: ``engine.pack_size``.
+        measured: Mean seconds of a run by arm, where known: its own part of a pack's time.
     """
-    shares = {name: float(pack_share(arm, pack_size)) for name, arm in plan.arms.items()}
-    taken = {name: seconds * shares[name] for name, seconds in measured.items() if name in shares}
-    arms = [_arm_bill(plan, arm, taken.get(arm.name)) for arm in plan.arms.values()]
+    arms = [_arm_bill(plan, arm, measured.get(arm.name)) for arm in plan.arms.values()]
     return Bill(arms=arms, workers=workers, price_per_hour=price_per_hour)
 
 

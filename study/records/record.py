@@ -72,6 +72,7 @@ class Record:
     rollout_flops: float
     """Analytic FLOPs of sampling for training, each prompt and completion token processed once."""
     wall_time_s: float
+    """Seconds; in a pack, the run's own part of the time, by its rows."""
     peak_memory_bytes: int
     probes: dict[str, Any] = field(default_factory=dict)
     git_commit: str

@@ -97,8 +97,8 @@ def prepare(assembled: Assembled, console: Console) -> ExperimentStore:
         state = refresh(store, Claims(store))
     if assembled.plan.experiment.kind == "single":
         state = state.only(assembled.run_ids)
-    measured, pack_size = mean_seconds(state.records), settings.engine.pack_size
-    costs = bill(state.plan, settings.workers, settings.price_per_hour, measured, pack_size)
+    measured = mean_seconds(state.records)
+    costs = bill(state.plan, settings.workers, settings.price_per_hour, measured)
     print_bill(console, state, costs, store.path)
     print_engine(console, state.plan, engine, settings.engine.pack_size)
     return store

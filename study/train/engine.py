@@ -102,6 +102,7 @@ class Outcome:
     train_tokens: int
     generated_tokens: int
     wall_time_s: float
+    """Seconds; in a pack, the run's own part of the time, by its rows."""
     peak_memory_bytes: int
     dtypes: dict[str, str]
     probes: dict[str, Any] = field(default_factory=dict)

@@ -5,10 +5,13 @@ from __future__ import annotations
 import dataclasses
 import functools
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from study.config import RunConfig
+from study.tasks.loading import load_task
+from study.train.rewards import TaskReward
 from tests.equivalence.agree import assert_bit_equal, assert_evaluations_equal
 from tests.equivalence.models import save_tiny_model
 from tests.equivalence.recorder import (
@@ -118,14 +121,49 @@ def test_a_neighbour_that_is_stopped_early_and_is_itself_as_under_trl():
     assert not list(stopped.spec.directory.iterdir())
 
 
-def test_a_neighbour_whose_attempt_fails():
-    good, bad, other = specs_of([LORA, WIDE, FULL])
-    bad = dataclasses.replace(bad, trainable_params=bad.trainable_params + 1)
-    recordings = train_packed([good, bad, other])
-    (error,) = recordings[1].ends
-    assert isinstance(error, RuntimeError)
-    assert "parameters must be trainable" in str(error)
-    assert_each_as_alone([recordings[0], recordings[2]])
+def test_a_neighbour_whose_attempt_cannot_begin():
+    good, bad, other, bad_refill, last = specs_of([LORA, WIDE, SHORT, NARROW, FULL])
+    bad, bad_refill = (
+        dataclasses.replace(spec, trainable_params=spec.trainable_params + 1)
+        for spec in (bad, bad_refill)
+    )
+    recordings = train_packed([good, bad, other], [bad_refill, last])
+    for failed in (recordings[1], recordings[3]):
+        (error,) = failed.ends
+        assert isinstance(error, RuntimeError)
+        assert "parameters must be trainable" in str(error)
+        assert not failed.steps
+    assert_each_as_alone([recordings[0], recordings[2], recordings[4]])
+
+
+def test_a_neighbour_whose_attempt_fails_on_the_way(monkeypatch):
+    reward = TaskReward.__call__
+    expected = [alone(config) for config in (LORA, FULL)]  # before the fault is there
+
+    def failing(self: TaskReward, **columns: Any) -> list[float]:
+        found = reward(self, **columns)
+        if len(found) == NARROW.objective.completions_per_step and self.generated_tokens > 40:
+            raise RuntimeError("the scorer is out of order")
+        return found
+
+    monkeypatch.setattr(TaskReward, "__call__", failing)
+    first, failed, second = run_packed([LORA, NARROW, FULL])
+    (error,) = failed.ends
+    assert str(error) == "the scorer is out of order"
+    assert 0 < len(failed.steps) < NARROW.objective.steps
+    for recording, other in zip((first, second), expected, strict=True):
+        assert_bit_equal(recording, other)
+
+
+def test_search_and_report_runs_in_one_pack_are_evaluated_on_their_own_prompts():
+    search, report = specs_of([LORA, LORA])
+    report = dataclasses.replace(report, eval_role="report")
+    first, second = train_packed([search, report])
+    assert_bit_equal(first, alone(LORA))
+    assert (second.batches, second.metrics()) == (first.batches, first.metrics())
+    asked = [problem.prompt_id for problem in load_task(LORA.task).problems("report", 8)]
+    assert [e.prompt_ids for e in second.evaluations] == 3 * [asked]
+    assert not set(asked) & set(first.evaluations[0].prompt_ids)
 
 
 def test_widths_that_no_vector_register_divides(tmp_path: Path):

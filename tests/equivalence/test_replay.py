@@ -33,9 +33,10 @@ ADAM = {
 def variant(method: str, **changes: Any) -> RunConfig:
     settings = {
         **SMOOTH,
-        "steps": 4,
+        "steps": 3,
         "length": 10,
-        "train_prompts": 13,  # three steps an epoch
+        "train_prompts": 9,  # two steps an epoch
+        "eval_prompts": 4,
         **changes,
     }
     return run(method, **settings)
@@ -73,6 +74,7 @@ def variants() -> dict[str, RunConfig]:
         add("truncated", method, mask_truncated_completions=True, temperature=1.3)
         add("cool", method, temperature=0.7)
         add("gradient-clipped", method, max_grad_norm=0.01)
+        add("gradient-unclipped", method, max_grad_norm=0.0)
         add("betas", method, adam_beta1=0.5, adam_beta2=0.6)
         add("adam", method, **ADAM[method])
         add("adam-betas", method, adam_beta1=0.8, adam_beta2=0.9, **ADAM[method])
@@ -87,7 +89,17 @@ def variants() -> dict[str, RunConfig]:
     add("wide", "lora", rank=48)
     add("one-layer", "lora", targets="model.layers.1.mlp.down_proj")
     add("single-micro", "lora", micro_batch_size=1, loss_type="grpo")
-    add("best", "lora", seed=54, save="best", eval_every=1, eval_prompts=16, eval_batch_size=5)
+    add(
+        "best",
+        "lora",
+        steps=4,
+        seed=54,
+        train_prompts=13,
+        save="best",
+        eval_every=1,
+        eval_prompts=16,
+        eval_batch_size=5,
+    )
     add("unsaved", "full", save="none")
     return found
 

@@ -54,7 +54,6 @@ class _Pack:
         self.model = PackedModel(template)
         self.shared = Shared(first, template)
         self.sink, self.next_run = sink, next_run
-        self.slots = len(runs)
         self.lanes: list[Lane] = []
         self.base_hash = hash_parameters(self.model.base.items())
         self.base_evaluations: dict[object, Evaluation] = {}
@@ -79,8 +78,8 @@ class _Pack:
             self.lanes.append(Lane(spec, self.sink, self.model, self.shared))
 
     def _refill(self) -> None:
-        """Fills the free slots, as far as there are runs."""
-        while len(self.lanes) < self.slots and (spec := self.next_run()) is not None:
+        """Takes in what the worker has for the free slots."""
+        while (spec := self.next_run()) is not None:
             self._open(spec)
 
     @contextmanager

@@ -9,7 +9,6 @@ import pytest
 
 from study.config import EngineConfig, ModelConfig, SeedsConfig
 from study.plan.arms import Arm
-from study.plan.budget import bill
 from study.plan.experiment import Plan, from_json, merge, plan_search, to_json
 from study.plan.packs import (
     EngineChoice,
@@ -209,14 +208,6 @@ def test_the_engine_is_said_in_a_line() -> None:
     trl = EngineChoice(asked="auto", name="trl", reason="since arm x sets objective.beta=0.01")
     assert engine_line(by_trl(plan), trl, None) == "trl, since arm x sets objective.beta=0.01"
     assert engine_line(by_trl(plan), EngineChoice(asked="trl", name="trl"), None) == "trl"
-
-
-def test_a_pack_passes_its_time_once() -> None:
-    plan = toy(seeds=1)
-    alone = bill(by_trl(plan), 1, None, {"large": 80.0, "small": 32.0})
-    packed = bill(plan, 1, None, {"large": 80.0, "small": 32.0})
-    assert alone.seconds == 3 * 80 + 3 * 32
-    assert packed.seconds == 3 * 10 + 3 * 1
 
 
 def test_plans_older_than_the_packed_engine_are_read() -> None:

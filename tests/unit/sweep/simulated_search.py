@@ -1,8 +1,8 @@
 """Search phases made of recorded curves, run through the real pruner.
 
 ``tests/data/quickstart_curves.csv`` holds the held-out accuracies of the search runs of
-``experiment=quickstart experiment.seeds.search=[0,1,2,...]``, a row for each run and a column for
-each evaluated step (seeds 0 and 1 by the trl engine, the others by the packed one). A simulated run
+``experiment=quickstart``, a row for each run and a column for each evaluated step (seeds 0 and 1 by
+engine=trl and evaluated more often, seed 2 by engine=packed). A simulated run
 is a recorded curve of its arm and learning rate, drawn with replacement, with the binomial noise of
 another 512 evaluation prompts on top: more noise than a real run has.
 """
