@@ -20,7 +20,7 @@ from study.lab.tokenizer import EOS_ID, PAD_ID, VOCABULARY, build_tokenizer
 SHAPE: dict[str, Any] = {
     "vocab_size": len(VOCABULARY),
     "hidden_size": 32,
-    "intermediate_size": 48,
+    "intermediate_size": 64,
     "num_hidden_layers": 2,
     "num_attention_heads": 4,
     "num_key_value_heads": 2,
