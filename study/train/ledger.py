@@ -78,7 +78,7 @@ class Ledger:
 
     def stop_early(self, step: int) -> None:
         """Raises `Pruned` if early stopping ends the run; a run at its last step has ended."""
-        if 0 < step < self._spec.config.objective.steps:
+        if step < self._spec.config.objective.steps:
             reason = self._sink.stops_early(self._spec.run_id, step)
             if reason is not None:
                 raise Pruned(reason)

@@ -142,11 +142,16 @@ class _Session:
         return "completed", ""
 
     def evaluate(self, model: Any, step: int) -> None:
-        """Evaluates the model after `step` optimizer steps."""
+        """Evaluates the model after `step` optimizer steps.
+
+        Raises:
+            Pruned: If early stopping ends the run.
+        """
         evaluation = self.evaluator(model, step, len(self.ledger.evaluations))
         self.ledger.evaluated(evaluation)
         if step > 0:
             self.keeper.evaluated(evaluation.accuracy)
+        self.ledger.stop_early(step)
 
     def after_step(self, model: Any, step: int, logs: Mapping[str, Any]) -> None:
         """Enters the step that just ended in the books and, where due, evaluates.
@@ -157,7 +162,6 @@ class _Session:
         self.ledger.after_step(step, logs, weights_finite=all_finite(self.weights))
         if self.ledger.evaluation_due(step):
             self.evaluate(model, step)
-            self.ledger.stop_early(step)
 
 
 class _Observer(TrainerCallback):  # type: ignore[misc]  # the library is untyped

@@ -85,6 +85,11 @@ def variants() -> dict[str, RunConfig]:
     add("truncated-grpo", "full", mask_truncated_completions=True, loss_type="grpo")
     add("truncated-dapo", "lora", mask_truncated_completions=True, loss_type="dapo")
     add("sequence-micro", "lora", importance_sampling_level="sequence", micro_batch_size=8)
+    both = {"num_iterations": 2, "mask_truncated_completions": True, "epsilon": 0.005}
+    add("truncated-iterations", "lora", micro_batch_size=2, temperature=1.3, **both)
+    for method, micro in (("lora", None), ("full", 4)):
+        again = {"importance_sampling_level": "sequence", "micro_batch_size": micro, **both}
+        add("truncated-sequence", method, temperature=1.3, **again)
     add("odd-alpha", "lora", rank=3, alpha=7.3)
     add("wide", "lora", rank=48)
     add("one-layer", "lora", targets="model.layers.1.mlp.down_proj")
@@ -108,6 +113,9 @@ VARIANTS = variants()
 PREMISES: dict[str, Callable[[Recording], bool]] = {
     "iterations-clipped": lambda r: max(r.curve("train/clip_fraction")) > 0.01,
     "sequence": lambda r: max(r.curve("train/clip_fraction")) > 0.01,
+    "truncated-sequence": lambda r: (
+        max(r.curve("train/clip_fraction")) > 0 < max(r.curve("train/clipped_ratio")) < 1
+    ),
     "truncated": lambda r: 0 < max(r.curve("train/clipped_ratio")) < 1,
     "gradient-clipped": lambda r: min(r.curve("train/grad_norm")) > 0.01,
     "best": lambda r: r.outcome.score_best != r.evaluations[-1].accuracy,

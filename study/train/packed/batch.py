@@ -24,15 +24,18 @@ class Micro:
     Attributes:
         rows: Rows of the step, in the step's order.
         weights: Weight of each row's tokens in the loss.
+        size: Rows of the micro-batch, those without a gradient included.
         old: Log-probabilities [tokens] under the policy that sampled them, once known.
         loss: Loss of the micro-batch in the last pass over it.
-        clipped: Share of its tokens whose ratio was clipped in that pass.
-        entropy: Mean entropy of its tokens' distributions in that pass; only where one batch
-            serves several steps, else the rollout's own is the same.
+        clipped: Share of its tokens whose ratio was clipped in that pass; of its rows, where a row
+            has one ratio.
+        entropy: Mean entropy of its tokens' distributions, in nats: the rollout's, and where one
+            batch serves several steps that of the last pass.
     """
 
     rows: list[int]
     weights: list[float]
+    size: int
     old: Tensor | None = None
     loss: float = 0.0
     clipped: float = 0.0
@@ -78,9 +81,7 @@ class StepBatch:
             len(ids) if ended or not masked else 0
             for ids, ended in zip(self.ids, self._ended, strict=True)
         ]
-        counts = torch.tensor([count > 0 for count in self._counted])
-        total = float(completions.entropy.cpu()[counts].sum())
-        self._entropy = total / max(sum(self._counted), 1)
+        self._row_entropy: list[float] = completions.entropy.tolist()
 
     def deal(self, order: Sequence[int]) -> None:
         """Deals the rows, in this order, to micro-batches; those without a gradient drop out.
@@ -96,7 +97,14 @@ class StepBatch:
             weights = row_weights(self._counted, rows, self._objective, self._longest)
             weight_of = dict(zip(rows, weights, strict=True))
             kept = [r for r in sorted(rows) if self._counted[r] and (stay or self.advantages[r])]
-            self.micros.append(Micro(kept, [weight_of[row] for row in kept]))
+            self.micros.append(
+                Micro(kept, [weight_of[row] for row in kept], size, entropy=self._entropy(rows))
+            )
+
+    def _entropy(self, rows: Sequence[int]) -> float:
+        counted = [row for row in rows if self._counted[row]]
+        tokens = sum(self._counted[row] for row in counted)
+        return sum(self._row_entropy[row] for row in counted) / max(tokens, 1)
 
     def lane_rows(self, micro: Micro) -> LaneRows:
         """The rows of a micro-batch, with the prompts that they share."""
@@ -115,9 +123,8 @@ class StepBatch:
 
     def metrics(self, *, first: bool) -> dict[str, float]:
         """The step's metrics under TRL's names; those of the completions with their first step."""
-        logs = {"loss": sum(micro.loss for micro in self.micros), "entropy": self._entropy}
-        if self._objective.num_iterations > 1:
-            logs["entropy"] = fmean(micro.entropy for micro in self.micros)
+        logs = {"loss": sum(micro.loss for micro in self.micros)}
+        logs["entropy"] = fmean(micro.entropy for micro in self.micros)
         logs["clip_ratio/region_mean"] = fmean(micro.clipped for micro in self.micros)
         if first:
             lengths = [len(ids) for ids in self.ids]

@@ -9,13 +9,11 @@ import torch
 from study.train.packed.evaluation import evaluation_rows
 from study.train.packed.lane import Lane
 
-CPU_ROWS = 256
+CPU_ROWS = 512
 """Completions of a pass on a CPU: enough to hide what a call costs besides arithmetic, few enough
-for keys, values and activations to stay in its caches."""
+for keys, values and activations to stay near its caches."""
 GPU_ROWS = 4096
 """On a GPU the launch of a kernel costs as much as thousands of rows."""
-MERGED_BYTES = 256 * 2**20
-"""Most memory for the merged weights of the lanes of a pass, beside at least one lane's."""
 
 
 def step_chunks(lanes: Sequence[Lane]) -> Iterator[list[Lane]]:
@@ -32,11 +30,9 @@ def _chunks(lanes: Sequence[Lane], rows: Callable[[Lane], int]) -> Iterator[list
     most = GPU_ROWS if torch.cuda.is_available() else CPU_ROWS
     chunk: list[Lane] = []
     for lane in lanes:
-        together = [*chunk, lane]
-        merged = sum(member.weights.merged_bytes for member in together)
-        if chunk and (sum(map(rows, together)) > most or merged > MERGED_BYTES):
+        if chunk and sum(map(rows, [*chunk, lane])) > most:
             yield chunk
-            together = [lane]
-        chunk = together
+            chunk = []
+        chunk.append(lane)
     if chunk:
         yield chunk

@@ -22,6 +22,7 @@ from study.train.packed.costs import evaluation_chunks, step_chunks
 from study.train.packed.evaluation import base_key, evaluate
 from study.train.packed.lane import Lane
 from study.train.packed.layers import PackedModel
+from study.train.packed.memory import keep_freed_memory
 from study.train.packed.passes import training_pass
 from study.train.packed.rollout import complete
 from study.train.packed.shared import Shared
@@ -36,6 +37,7 @@ def train(runs: Sequence[RunSpec], sink: Sink, next_run: NextRun) -> None:
             described.
     """
     gc.freeze()  # the libraries' objects stay for good: no collection need visit them
+    keep_freed_memory()
     if not torch.cuda.is_available():
         torch.set_num_threads(1)  # a process per core: small products gain nothing from threads
     with quiet_libraries():

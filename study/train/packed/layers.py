@@ -1,10 +1,10 @@
 """Packed twins of a model's layers: one pass over the tokens of many lanes.
 
 The tokens of a pass lie on one axis without padding, lane after lane. Whatever works on single
-tokens (norms, activations, rotary embeddings, residuals) runs on the whole axis at once, in the
-model's own modules. Products with weights run lane by lane on the lane's slice of the axis (a
-grouped matrix product), so that a lane's numbers depend on its own tokens alone: a matrix product
-of other lengths would round differently.
+tokens (norms, activations, rotary embeddings, residuals, products with a weight that lanes share)
+runs on the whole axis at once. What is a lane's own (adapters, the matrices of full fine-tuning,
+all gradients of weights) runs on the lane's slice of the axis, so that its numbers depend on its
+own tokens alone: a sum over more tokens would round differently.
 
 Gradients of weights do not pass through autograd: a packed layer's backward adds them to its lane.
 """
@@ -14,13 +14,15 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from transformers import AttentionInterface
 
-from study.train.packed.weights import LaneWeights, multiply
+from study.train.packed.products import multiply, rows_are_independent
+from study.train.packed.weights import LaneWeights
 
 Attend = Callable[[int, Tensor, Tensor, Tensor, float], Tensor]
 """(layer, q [tokens, heads, d], k and v [tokens, kv heads, d], scaling) -> [tokens, heads, d]."""
@@ -39,9 +41,27 @@ class Segments:
         present = [(lane, size) for lane, size in zip(lanes, sizes, strict=True) if size]
         return Segments([lane for lane, _ in present], [size for _, size in present])
 
+    @cached_property
+    def runs(self) -> list[tuple[LaneWeights, slice]]:
+        """Slices of the axis whose tokens are multiplied by the same weights, with a lane of each.
+
+        Lanes that share the base and lie side by side are one slice, where rows of a product are
+        independent.
+        """
+        found: list[tuple[LaneWeights, slice]] = []
+        start = 0
+        for lane, size in zip(self.lanes, self.sizes, strict=True):
+            joins = found and lane.shares_base and found[-1][0].shares_base
+            if joins and rows_are_independent():
+                found[-1] = (lane, slice(found[-1][1].start, start + size))
+            else:
+                found.append((lane, slice(start, start + size)))
+            start += size
+        return found
+
     def split(self, tokens: Tensor) -> Iterator[tuple[LaneWeights, Tensor]]:
         """Each lane with its slice of the first dimension."""
-        return zip(self.lanes, torch.split(tokens, self.sizes), strict=True)
+        return zip(self.lanes, torch.split_with_sizes(tokens, self.sizes), strict=True)
 
     def trained(self, name: str) -> bool:
         """Whether some lane has a gradient for this name."""
@@ -137,7 +157,7 @@ def apply(function: type[torch.autograd.Function], *arguments: object) -> Tensor
 
 
 class _PackedLinear(_PackedLayer):
-    """y = x W^T + b, lane by lane."""
+    """y = x W^T + b, with each lane's own W or adapter."""
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Maps [1, tokens, in] to [1, tokens, out]."""
@@ -146,46 +166,49 @@ class _PackedLinear(_PackedLayer):
             return apply(_GroupedLinear, flat, self.anchor, self.name, self.bias, parts).unsqueeze(
                 0
             )
-        return _grouped_linear(flat, self.name, self.bias, parts).unsqueeze(0)
+        return _grouped_linear(flat, self.name, self.bias, parts)[0].unsqueeze(0)
 
 
-def _grouped_linear(inputs: Tensor, name: str, bias: str | None, parts: Segments) -> Tensor:
+def _grouped_linear(
+    inputs: Tensor, name: str, bias: str | None, parts: Segments
+) -> tuple[Tensor, list[Tensor | None]]:
+    """Outputs of a linear layer, and what each lane wants to have again in the backward pass."""
     outputs = inputs.new_empty(inputs.size(0), parts.lanes[0].weight(name).size(0))
-    for (lane, rows), out in zip(
-        parts.split(inputs), torch.split(outputs, parts.sizes), strict=True
-    ):
-        multiply(rows, lane.weight(name), _bias(lane, bias), out)
-    return outputs
-
-
-def _bias(lane: LaneWeights, name: str | None) -> Tensor | None:
-    return None if name is None else lane.weight(name)
+    for lane, own in parts.runs:
+        shift = None if bias is None else lane.weight(bias)
+        multiply(inputs[own], lane.weight(name).t(), shift, outputs[own])
+    outs = torch.split_with_sizes(outputs, parts.sizes)
+    return outputs, [
+        lane.adapt(name, rows, out)
+        for (lane, rows), out in zip(parts.split(inputs), outs, strict=True)
+    ]
 
 
 class _GroupedLinear(torch.autograd.Function):
-    """The grouped product, with its gradients."""
+    """The layer, with its gradients."""
 
     @staticmethod
     def forward(
         ctx: Any, inputs: Tensor, anchor: Tensor, name: str, bias: str | None, parts: Segments
     ) -> Tensor:
-        outputs = inputs.new_empty(inputs.size(0), parts.lanes[0].weight(name).size(0))
-        ctx.name, ctx.bias, ctx.parts, ctx.inner = name, bias, parts, []
-        for (lane, rows), out in zip(
-            parts.split(inputs), torch.split(outputs, parts.sizes), strict=True
-        ):
-            ctx.inner.append(lane.forward(name, rows, _bias(lane, bias), out))
+        ctx.name, ctx.bias, ctx.parts = name, bias, parts
         ctx.save_for_backward(inputs)
+        outputs, ctx.inner = _grouped_linear(inputs, name, bias, parts)
         return outputs
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, None, None, None, None]:
         gradient, (inputs,) = gradient.contiguous(), ctx.saved_tensors
-        to_inputs = torch.empty_like(inputs) if ctx.needs_input_grad[0] else None
         sizes = ctx.parts.sizes
-        outs = [None] * len(sizes) if to_inputs is None else torch.split(to_inputs, sizes)
+        outs: Sequence[Tensor | None] = [None] * len(sizes)
+        to_inputs = torch.empty_like(inputs) if ctx.needs_input_grad[0] else None
+        if to_inputs is not None:
+            for lane, own in ctx.parts.runs:
+                multiply(gradient[own], lane.weight(ctx.name), None, to_inputs[own])
+            outs = torch.split_with_sizes(to_inputs, sizes)
+        slices = torch.split_with_sizes(inputs, sizes)
         for (lane, own), rows, inner, out in zip(
-            ctx.parts.split(gradient), torch.split(inputs, sizes), ctx.inner, outs, strict=True
+            ctx.parts.split(gradient), slices, ctx.inner, outs, strict=True
         ):
             lane.backward(ctx.name, (rows, inner), own, out)
             if ctx.bias is not None and lane.trains(ctx.bias):
@@ -230,7 +253,7 @@ class _GroupedRows(torch.autograd.Function):
         (ids,) = ctx.saved_tensors
         rows = torch.where((ids != ctx.padding).unsqueeze(1), gradient, 0)
         for (lane, own), ids_of in zip(
-            ctx.parts.split(rows), torch.split(ids, ctx.parts.sizes), strict=True
+            ctx.parts.split(rows), torch.split_with_sizes(ids, ctx.parts.sizes), strict=True
         ):
             if lane.trains(ctx.name):
                 lane.gradients[ctx.name].index_add_(0, ids_of, own)
@@ -238,46 +261,71 @@ class _GroupedRows(torch.autograd.Function):
 
 
 class _PackedNorm(_PackedLayer):
-    """A norm whose weight differs between lanes; the library's module does the arithmetic."""
+    """RMSNorm: y = x / sqrt(mean x^2 + eps) w, with each lane's own w (Gemma's is 1 + w)."""
 
     def __init__(
         self, current: _Pass, anchor: Tensor, names: dict[str, str], module: nn.Module
     ) -> None:
         super().__init__(current, anchor, names)
-        self.module = module
-        del module._parameters["weight"]  # each pass brings its own
+        self.epsilon = float(getattr(module, "variance_epsilon", getattr(module, "eps", 0.0)))
+        self.shift = 1.0 if type(module).__name__ == "GemmaRMSNorm" else 0.0
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Maps [1, tokens, ...] to the same shape."""
         parts = self.current.segments
-        if parts.trained(self.name):
-            weight = apply(_PerToken, self.anchor, self.name, parts, inputs.dim())
-        else:
-            weight = parts.lanes[0].weight(self.name)  # the base's, the same for all of them
-        self.module.__dict__["weight"] = weight
-        output: Tensor = self.module(inputs)
-        return output
+        if torch.is_grad_enabled():
+            setting = (self.name, self.epsilon, self.shift)
+            return apply(_GroupedNorm, inputs, self.anchor, *setting, parts)
+        inverse = _inverse_root(inputs, self.epsilon)
+        return _scaled(inputs * inverse, self.name, self.shift, parts)
 
 
-class _PerToken(torch.autograd.Function):
-    """A weight vector for each token: [1, tokens, ..., size]."""
+def _inverse_root(inputs: Tensor, epsilon: float) -> Tensor:
+    return torch.rsqrt(inputs.pow(2).mean(-1, keepdim=True) + epsilon)
+
+
+def _scaled(values: Tensor, name: str, shift: float, parts: Segments) -> Tensor:
+    """Multiplies the tokens of each lane by its weight, in place."""
+    if not parts.trained(name):
+        return values.mul_(parts.lanes[0].weight(name) + shift)  # the base's, shared by all
+    for lane, own in parts.split(values[0]):
+        own.mul_(lane.weight(name) + shift)
+    return values
+
+
+class _GroupedNorm(torch.autograd.Function):
+    """The norm, with the gradients of autograd, to the bit, in half the passes over memory."""
 
     @staticmethod
-    def forward(ctx: Any, anchor: Tensor, name: str, parts: Segments, dimensions: int) -> Tensor:
-        ctx.name, ctx.parts = name, parts
-        rows = [
-            lane.weight(name).expand(size, -1)
-            for lane, size in zip(parts.lanes, parts.sizes, strict=True)
-        ]
-        stacked = torch.cat(rows)
-        return stacked.view(1, stacked.size(0), *[1] * (dimensions - 3), stacked.size(1))
+    def forward(
+        ctx: Any,
+        inputs: Tensor,
+        anchor: Tensor,
+        name: str,
+        epsilon: float,
+        shift: float,
+        parts: Segments,
+    ) -> Tensor:
+        inverse = _inverse_root(inputs, epsilon)
+        ctx.name, ctx.shift, ctx.parts = name, shift, parts
+        ctx.save_for_backward(inputs, inverse)
+        return _scaled(inputs * inverse, name, shift, parts)
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[None, None, None, None]:
-        for lane, own in ctx.parts.split(gradient.reshape(-1, gradient.size(-1))):
-            if lane.trains(ctx.name):
-                lane.gradients[ctx.name].add_(own.sum(0))
-        return None, None, None, None
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        inputs, inverse = ctx.saved_tensors
+        if ctx.parts.trained(ctx.name):
+            by_token = (gradient * (inputs * inverse)).reshape(inputs.size(1), -1, inputs.size(-1))
+            for lane, own in ctx.parts.split(by_token):
+                if lane.trains(ctx.name):
+                    lane.gradients[ctx.name].add_(own.sum((0, 1)))
+        to_inputs = None
+        if ctx.needs_input_grad[0]:
+            scaled = _scaled(gradient.clone(), ctx.name, ctx.shift, ctx.parts)
+            slope = (scaled * inputs).sum(-1, keepdim=True).mul_(-0.5).mul_(inverse.pow(3))
+            slope.div_(inputs.size(-1)).mul_(2)
+            to_inputs = scaled.mul_(inverse).add_(slope * inputs)
+        return to_inputs, None, None, None, None, None
 
 
 def _packed_attention(

@@ -23,7 +23,10 @@ def training_pass(model: PackedModel, work: Sequence[Work]) -> None:
         model: The model.
         work: Lanes with the micro-batch of each; micro-batches without rows are left out.
     """
-    work = [item for item in work if item[1].rows]
+    # Lanes that share the base side by side: their tokens are multiplied together.
+    work = sorted(
+        (item for item in work if item[1].rows), key=lambda item: item[0].weights.shares_base
+    )
     if not work:
         return
     device = model.template.device
@@ -100,13 +103,16 @@ def _note(
 ) -> None:
     """Keeps what the step's metrics and later passes over the same completions need."""
     sizes = layout.prediction_sizes
-    several = [lane.objective.num_iterations > 1 for lane, _ in work]
-    entropy = torch.special.entr(torch.softmax(logits, -1)).sum(-1) if any(several) else losses
-    pieces = zip(
-        *(torch.split(x, sizes) for x in (losses, clipped, log_probs, entropy)), strict=True
-    )
-    for (_, micro), keep, (loss, clip, log_prob, entr) in zip(work, several, pieces, strict=True):
+    several = any(lane.objective.num_iterations > 1 for lane, _ in work)
+    entropy = torch.special.entr(torch.softmax(logits, -1)).sum(-1) if several else losses
+    measured = (losses, clipped, log_probs, entropy, layout.row_of)
+    pieces = zip(*(torch.split_with_sizes(x, sizes) for x in measured), strict=True)
+    for (lane, micro), (loss, clip, log_prob, entr, rows) in zip(work, pieces, strict=True):
         micro.loss = float(loss.sum())
-        if keep:
+        if lane.objective.num_iterations > 1:
             micro.old = log_prob if micro.old is None else micro.old
-            micro.clipped, micro.entropy = float(clip.float().mean()), float(entr.mean())
+            micro.entropy = float(entr.mean())
+            if lane.objective.importance_sampling_level == "sequence":
+                micro.clipped = rows[clip].unique().numel() / micro.size
+            else:
+                micro.clipped = float(clip.float().mean())

@@ -93,13 +93,11 @@ def complete(
         end: Tokens that end a completion.
         length: Most tokens of a completion.
     """
-    # Lanes whose prompts are padded alike side by side: their rows attend together.
-    order = sorted(range(len(requests)), key=lambda i: requests[i].longest)
-    for request in requests:
-        request.weights.merge()
+    # Lanes whose prompts are padded alike side by side: their rows attend together. Among them
+    # those that share the base: their rows are multiplied together.
+    keys = [(request.longest, request.weights.shares_base) for request in requests]
+    order = sorted(range(len(requests)), key=keys.__getitem__)
     found = _Rollout(model, [requests[i] for i in order], end, length).run()
-    for request in requests:
-        request.weights.release()
     return [found[order.index(i)] for i in range(len(requests))]
 
 
