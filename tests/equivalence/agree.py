@@ -125,7 +125,10 @@ def assert_bit_equal(packed: Recording, alone: Recording) -> None:
     assert_same_numbers(packed.metrics(), alone.metrics())
     assert packed.evaluations == alone.evaluations
     assert_scored_equal(packed, alone)
-    assert packed.result() == alone.result()
+    got, expected = packed.result(), alone.result()
+    if expected["status"] == "diverged":  # a NaN has many bit patterns
+        got["probes"].pop("weights_after"), expected["probes"].pop("weights_after")
+    assert got == expected
     if keeps_weights(alone):
         assert packed.weights.keys() == alone.weights.keys()
         for name, weight in alone.weights.items():

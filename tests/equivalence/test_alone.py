@@ -166,12 +166,12 @@ def test_search_and_report_runs_in_one_pack_are_evaluated_on_their_own_prompts()
     assert not set(asked) & set(first.evaluations[0].prompt_ids)
 
 
-def test_widths_that_no_vector_register_divides(tmp_path: Path):
-    save_tiny_model("qwen2", tmp_path, tied=False, hidden_size=40, intermediate_size=53)
-    odd = {"model": tmp_path, "length": 9, "steps": 2, "num_generations": 3}
+def test_a_narrow_model_with_one_prompt_a_step(tmp_path: Path):
+    save_tiny_model("qwen2", tmp_path, tied=False)
+    small = {"model": tmp_path, "length": 9, "steps": 2, "num_generations": 3}
     configs = [
-        run(rank=5, seed=1, prompts_per_step=1, **odd),
-        run("full", seed=2, prompts_per_step=3, **odd),
-        run(rank=3, seed=3, prompts_per_step=5, **odd),
+        run(rank=5, seed=1, prompts_per_step=1, **small),
+        run("full", seed=2, prompts_per_step=3, **small),
+        run(rank=3, seed=3, prompts_per_step=5, **small),
     ]
     assert_each_as_alone(run_packed(configs))

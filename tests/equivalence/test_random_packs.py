@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from study.config import RunConfig
@@ -65,6 +65,7 @@ def configured(model: Path, lane: tuple[dict[str, Any], dict[str, Any]]) -> RunC
     deadline=None,
     derandomize=True,
     database=None,
+    phases=[Phase.generate],  # shrinking a pack takes longer than reading it
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(pack=PACKS)

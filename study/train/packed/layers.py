@@ -313,7 +313,7 @@ class _GroupedNorm(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        inputs, inverse = ctx.saved_tensors
+        gradient, (inputs, inverse) = gradient.contiguous(), ctx.saved_tensors
         if ctx.parts.trained(ctx.name):
             by_token = (gradient * (inputs * inverse)).reshape(inputs.size(1), -1, inputs.size(-1))
             for lane, own in ctx.parts.split(by_token):

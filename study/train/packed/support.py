@@ -7,10 +7,11 @@ from torch import nn
 MODEL_TYPES = ("gemma", "llama", "mistral", "qwen2", "qwen3")
 """Architectures that are tested against TRL."""
 
-WIDTH = 32
-"""Features of linear layers come in multiples of this. On a CPU the last few elements of a tensor
-are rounded otherwise than the rest, and so are products of slices that begin between its vectors:
-with other widths a lane's last digits would depend on its neighbours."""
+WIDTH, ACTIVATION_WIDTH = 16, 32
+"""Features of linear layers, and those of activations, come in multiples of these: one and two
+vectors of the widest processors. With others a lane's slice would begin inside a vector, and the
+last elements of an activation, which a processor takes one by one, would be rounded otherwise than
+the rest: a lane's last digits would depend on its neighbours."""
 
 
 def refusal(model: nn.Module, longest: int) -> str:
@@ -34,20 +35,23 @@ def refusal(model: nn.Module, longest: int) -> str:
         return f"has a model with sliding_window={window} for texts of up to {longest} tokens"
     odd = next(_odd_widths(model), None)
     if odd is not None:
-        return f"has a model with {odd[1]} features in {odd[0]}, no multiple of {WIDTH}"
+        return f"has a model with {odd[1]} features in {odd[0]}, no multiple of {odd[2]}"
     strange = next(_strange_parameters(model), None)
     if strange is not None:
         return f"has a model with the parameter {strange}, of no linear, embedding or norm layer"
     return ""
 
 
-def _odd_widths(model: nn.Module) -> Iterator[tuple[str, int]]:
-    """Yields linear layers with a number of features that is no multiple of the width."""
+def _odd_widths(model: nn.Module) -> Iterator[tuple[str, int, int]]:
+    """Yields layers with a number of features that is no multiple of what it should be."""
+    activations = model.config.get_text_config().intermediate_size  # type: ignore[operator,union-attr]
+    if activations % ACTIVATION_WIDTH:
+        yield "the activations", activations, ACTIVATION_WIDTH
     head = model.get_output_embeddings()  # type: ignore[operator]
     for name, module in model.named_modules():
         if isinstance(module, nn.Linear):
             sides = [module.in_features] if module is head else [*module.weight.shape]
-            yield from ((name, side) for side in sides if side % WIDTH)
+            yield from ((name, side, WIDTH) for side in sides if side % WIDTH)
 
 
 def _strange_parameters(model: nn.Module) -> Iterator[str]:

@@ -65,15 +65,15 @@ def test_changed_base_is_an_error_even_of_a_diverged_run():
     before = fingerprint(model)
     model.block.base.weight.data += 1
     with pytest.raises(RuntimeError, match="frozen base changed"):
-        check_trained(before, fingerprint(model), model, must_have_moved=False)
+        check_trained(before, fingerprint(model), trained(model), must_have_moved=False)
 
 
 def test_unchanged_weights_are_an_error_of_a_completed_run_only():
     model = Model()
     before = fingerprint(model)
-    check_trained(before, before, model, must_have_moved=False)
+    check_trained(before, before, trained(model), must_have_moved=False)
     with pytest.raises(RuntimeError, match="no trainable weight changed"):
-        check_trained(before, before, model, must_have_moved=True)
+        check_trained(before, before, trained(model), must_have_moved=True)
 
 
 def test_adapter_whose_b_is_still_zero_is_an_error():
@@ -81,9 +81,9 @@ def test_adapter_whose_b_is_still_zero_is_an_error():
     before = fingerprint(model)
     model.block.lora_A["default"].weight.data += 1
     with pytest.raises(RuntimeError, match="1 adapters were never trained"):
-        check_trained(before, fingerprint(model), model, must_have_moved=True)
+        check_trained(before, fingerprint(model), trained(model), must_have_moved=True)
     model.block.lora_B["default"].weight.data += 1
-    check_trained(before, fingerprint(model), model, must_have_moved=True)
+    check_trained(before, fingerprint(model), trained(model), must_have_moved=True)
 
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf"), -float("inf")])

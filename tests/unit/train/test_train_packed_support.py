@@ -12,12 +12,12 @@ from study.train.packed.support import refusal
 
 SIZES = {
     "vocab_size": 11,
-    "hidden_size": 8,
-    "intermediate_size": 16,
+    "hidden_size": 32,
+    "intermediate_size": 64,
     "num_hidden_layers": 1,
     "num_attention_heads": 2,
     "num_key_value_heads": 1,
-    "head_dim": 4,
+    "head_dim": 16,
 }
 
 
@@ -49,6 +49,15 @@ def test_a_window_shorter_than_the_texts_is_refused():
     model = tiny("mistral", sliding_window=16)
     assert refusal(model, 16) == ""
     assert refusal(model, 17) == "has a model with sliding_window=16 for texts of up to 17 tokens"
+
+
+def test_widths_that_no_vector_register_divides_are_refused():
+    assert refusal(tiny("qwen2", intermediate_size=48), 24) == (
+        "has a model with 48 features in the activations, no multiple of 32"
+    )
+    assert refusal(tiny("qwen3", num_attention_heads=3, head_dim=8), 24) == (
+        "has a model with 24 features in model.layers.0.self_attn.q_proj, no multiple of 16"
+    )
 
 
 def test_a_parameter_without_a_packed_twin_is_refused():
