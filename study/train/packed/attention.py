@@ -90,14 +90,15 @@ def _attend(
 ) -> Tensor:
     """Attention of the tokens at `places` [B, Q] to keys and values [B, kv, S, d]: [B Q, heads, d].
 
-    Heads that share keys see copies of them, as in the library's models.
+    Heads that share keys are so many queries more, instead of copies of the keys for each.
     """
-    shared = query.size(1) // pair[0].size(1)
-    keys, values = (x if shared == 1 else x.repeat_interleave(shared, 1) for x in pair)
-    output = scaled_dot_product_attention(
-        gather(query, places), keys, values, attn_mask=mask, scale=scale
-    )
-    return output.transpose(1, 2).reshape(places.numel(), *query.shape[1:])
+    (rows, count), (heads, width), kv = places.shape, query.shape[1:], pair[0].size(1)
+    shared = heads // kv
+    queries = gather(query, places).reshape(rows, kv, shared * count, width)
+    seen = mask.repeat(1, 1, shared, 1)
+    output = scaled_dot_product_attention(queries, *pair, attn_mask=seen, scale=scale)
+    by_head = output.reshape(rows, heads, count, width)
+    return by_head.transpose(1, 2).reshape(rows * count, heads, width)
 
 
 class Cache:

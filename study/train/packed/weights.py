@@ -136,6 +136,7 @@ class AdapterWeights(LaneWeights):
         self._base, self._scaling = base, scaling
         own = self.parameters
         self.adapters = {name: (own[f"{name} A"], own[f"{name} B"]) for name in adapters}
+        self._transposed = {name: (a.t(), b.t()) for name, (a, b) in self.adapters.items()}
 
     def weight(self, name: str) -> Tensor:
         """The base's tensor."""
@@ -149,9 +150,9 @@ class AdapterWeights(LaneWeights):
         """y += s (x A^T) B^T; returns x A^T."""
         if name not in self.adapters:
             return None
-        a, b = self.adapters[name]
-        inner = inputs @ a.t()
-        outputs.addmm_(inner, b.t(), alpha=self._scaling)
+        a, b = self._transposed[name]
+        inner = torch.mm(inputs, a)
+        outputs.addmm_(inner, b, alpha=self._scaling)
         return inner
 
     def backward(
