@@ -72,7 +72,8 @@ class Sink(Protocol):
         """Say that the run makes progress, where nothing is written for long."""
 
     def stops_early(self, run_id: str, step: int) -> str | None:
-        """Ask, once the evaluations of a step are in, whether early stopping ends the run.
+        """Ask whether early stopping ends the run: at an evaluation, once it and those of the other
+        runs of the pack are in, and now and then between evaluations.
 
         Returns:
             The reason, or None if the run goes on.

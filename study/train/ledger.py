@@ -11,6 +11,10 @@ from study.train.rewards import Scorer, TaskReward
 from study.train.score import run_scores
 from study.train.tally import Tally, named_metrics, peak_memory
 
+ASK_EVERY = 5
+"""Steps between two questions to early stopping: what decides may arrive after an evaluation, from
+runs that another process trains."""
+
 
 class Ledger:
     """The books of one run.
@@ -66,6 +70,8 @@ class Ledger:
                 clipped_ratio=self._clipped_ratio,
             )
         )
+        if step % ASK_EVERY == 0 and not self.evaluation_due(step):
+            self.stop_early(step)
 
     def evaluation_due(self, step: int) -> bool:
         """Whether the run is evaluated after so many steps."""

@@ -175,3 +175,14 @@ def test_a_narrow_model_with_one_prompt_a_step(tmp_path: Path):
         run(rank=3, seed=3, prompts_per_step=5, **small),
     ]
     assert_each_as_alone(run_packed(configs))
+
+
+def test_a_run_that_is_stopped_before_its_first_step():
+    stopped, other = run_packed([LORA, FULL], stops={"run-0": 0})
+    oracle = train_trl(LORA, stops={"run-0": 0})
+    for recording in (stopped, oracle):
+        assert (recording.outcome.status, recording.outcome.steps_done) == ("pruned", 0)
+        assert recording.outcome.score_final is None
+        assert recording.outcome.dtypes["optimizer"] == "none"
+    assert stopped.result() == oracle.result()
+    assert_bit_equal(other, alone(FULL))

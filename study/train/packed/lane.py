@@ -235,7 +235,7 @@ class Lane:
         return {
             "base": base,
             **(adapter if lora else {}),
-            "optimizer": _dtype(self.optimizer.moments()),
+            "optimizer": self.optimizer.dtype,
         }
 
     def _prompt_order(self) -> Iterator[list[int]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 from transformers import get_scheduler
 
 from study.config import GrpoObjective
@@ -61,11 +61,11 @@ class LaneOptimizer:
         gradient.zero_()
         return float(norm), float(rate)
 
-    def moments(self) -> Tensor:
-        """The first moment of the first parameter, for its precision."""
-        state = next(iter(self._optimizer.state.values()))
-        moment: Tensor = state["exp_avg"]
-        return moment
+    @property
+    def dtype(self) -> str:
+        """Precision of the moments; ``none`` before the first step."""
+        states = list(self._optimizer.state.values())
+        return str(states[0]["exp_avg"].dtype).removeprefix("torch.") if states else "none"
 
 
 def _parameter(weights: LaneWeights, where: slice) -> nn.Parameter:

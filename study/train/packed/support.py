@@ -7,6 +7,9 @@ from torch import nn
 MODEL_TYPES = ("gemma", "llama", "mistral", "qwen2", "qwen3")
 """Architectures that are tested against TRL."""
 
+ROPE_TYPES = ("default", "linear", "llama3", "yarn")
+"""Rotary embeddings of a token that do not depend on how long other rows are."""
+
 WIDTH, ACTIVATION_WIDTH = 16, 32
 """Features of linear layers, and those of activations, come in multiples of these: one and two
 vectors of the widest processors. With others a lane's slice would begin inside a vector, and the
@@ -27,6 +30,11 @@ def refusal(model: nn.Module, longest: int) -> str:
     config = model.config.get_text_config()  # type: ignore[operator,union-attr]
     if config.model_type not in MODEL_TYPES:
         return f"has a model of type {config.model_type}, none of {', '.join(MODEL_TYPES)}"
+    if not type(model).__module__.startswith("transformers."):
+        return "has a model that brings its own code"
+    rope = (getattr(config, "rope_parameters", None) or {}).get("rope_type", "default")
+    if rope not in ROPE_TYPES:
+        return f"has a model with rope_type={rope}, none of {', '.join(ROPE_TYPES)}"
     dropout = getattr(config, "attention_dropout", 0.0)
     if dropout:
         return f"has a model with attention_dropout={dropout:g}"

@@ -41,6 +41,21 @@ def test_other_architectures_are_named():
     assert refusal(model, 24).startswith("has a model of type gpt2, none of gemma, llama")
 
 
+def test_rotary_embeddings_that_depend_on_the_longest_row_are_refused():
+    rope = {"rope_type": "dynamic", "factor": 2.0, "rope_theta": 1e4}
+    model = tiny("llama", rope_parameters=rope)
+    assert refusal(model, 24).startswith("has a model with rope_type=dynamic, none of default")
+
+
+def test_a_model_with_code_of_its_own_is_refused():
+    class Own(type(tiny("llama"))):
+        pass
+
+    model = tiny("llama")
+    model.__class__ = Own
+    assert refusal(model, 24) == "has a model that brings its own code"
+
+
 def test_dropout_is_refused():
     assert refusal(tiny("llama", attention_dropout=0.1), 24).endswith("attention_dropout=0.1")
 
