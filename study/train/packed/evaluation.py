@@ -66,6 +66,7 @@ def _request(lane: Lane, number: int, generator: torch.Generator) -> Request:
         prompts=lane.data.held_out_ids[start:stop],
         choices=[Choice(1, generator), Choice(1, None)],
         temperature=lane.objective.temperature,
+        entropy=False,
     )
 
 

@@ -136,6 +136,7 @@ class Lane:
             prompts=[self.data.train_ids[index] for index in chosen],
             choices=[Choice(self.objective.num_generations, self.draws.stream)],
             temperature=self.objective.temperature,
+            entropy=True,
         )
 
     def take(self, completions: Completions) -> None:

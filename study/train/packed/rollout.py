@@ -48,12 +48,14 @@ class Request:
         prompts: Token ids of each prompt.
         choices: How to complete them; rows come choice by choice.
         temperature: Divides the logits of sampled choices.
+        entropy: Whether the entropies of the tokens' distributions are asked for.
     """
 
     weights: LaneWeights
     prompts: Sequence[Sequence[int]]
     choices: Sequence[Choice]
     temperature: float
+    entropy: bool
 
     @property
     def longest(self) -> int:
@@ -72,7 +74,8 @@ class Completions:
 
     Attributes:
         ids: Token ids of each row, choice by choice, end token included.
-        entropy: Sum [rows] over a row's tokens of the entropy of their distribution, in nats.
+        entropy: Sum [rows] over a row's tokens of the entropy of their distribution, in nats; zero
+            if it was not asked for.
         finite: Whether all probabilities were finite; if not, the rest means nothing.
     """
 
@@ -223,23 +226,23 @@ class _Rollout:
         for _, start, stop in self.greedy:
             first, last = np.searchsorted(rows, (start, stop))
             tokens[first:last] = logits[first:last].argmax(-1)
-        entropy = torch.special.entr(probabilities).sum(-1)
-        self._note(index, tokens, entropy, rows, open_rows, step)
+        if any(lane.request.entropy for lane in self.lanes):
+            going = torch.from_numpy(open_rows[rows]).to(self.device)
+            entropy = torch.special.entr(probabilities).sum(-1)
+            self.entropy[index] += torch.where(going, entropy, 0)
+        self._note(index, tokens, rows, open_rows, step)
         return tokens
 
     def _note(
         self,
         index: Tensor,
         tokens: Tensor,
-        entropy: Tensor,
         rows: NDArray[np.int64],
         open_rows: NDArray[np.bool_],
         step: int,
     ) -> None:
-        going = open_rows[rows]
         self.tokens[index, step] = tokens
-        self.lengths[rows[going]] = step + 1
-        self.entropy[index] += torch.where(torch.from_numpy(going).to(self.device), entropy, 0)
+        self.lengths[rows[open_rows[rows]]] = step + 1
         open_rows[rows[torch.isin(tokens, self.end).cpu().numpy()]] = False
         for lane in self.lanes:
             lane.running = [span for span in lane.running if open_rows[span[1] : span[2]].any()]
