@@ -174,14 +174,14 @@ class CachedAttention:
         self.step = 0
 
     def keep(self, kept: NDArray[np.int64], device: torch.device) -> None:
-        """Keeps the rows of an index, in its order; caches without rows go."""
+        """Keeps the rows of an ascending index, some perhaps several times; empty caches go."""
         start, staying = 0, []
         for cache in self._caches:
             stop = start + cache.rows
             own = kept[(kept >= start) & (kept < stop)] - start
             if own.size:
                 staying.append(cache)
-            if 0 < own.size < cache.rows:
+            if not np.array_equal(own, np.arange(cache.rows)):
                 cache.keep(torch.from_numpy(own).to(device))
             start = stop
         self._caches = staying

@@ -5,12 +5,17 @@ call of ``torch.multinomial`` over all rows, finished ones included, until all h
 ``multinomial`` with one sample divides the probabilities by exponential draws and takes the
 largest quotient (the exponential race), so the draws are made for all rows and only the quotients
 of rows that go on are formed.
+
+Rows of a lane that have the same prompt and so far the same tokens are one *prefix*: the model sees
+each prefix once, and its probabilities serve all its rows. At first there is a prefix for each
+prompt; a prefix branches where its rows draw different tokens, and is gone when they have ended.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import torch
@@ -19,11 +24,8 @@ from torch import Tensor
 
 from study.train.packed.attention import Cache, CachedAttention, gather
 from study.train.packed.layers import PackedModel, Segments
-from study.train.packed.layout import LaneRows, lay_out, within
+from study.train.packed.layout import Ints, LaneRows, lay_out, within
 from study.train.packed.weights import LaneWeights
-
-DROP_SHARE = 0.125
-"""A lane's finished rows leave the pass once they are this share of its rows in it."""
 
 
 @dataclass(frozen=True)
@@ -123,159 +125,118 @@ class _Rollout:
         self.model, self.length = model, length
         self.device = model.template.device
         self.end = torch.tensor(list(end), device=self.device)
-        self.lanes: list[_Lane] = []
-        total = 0
-        for request in requests:
-            lane = _Lane(request, total)
-            for choice in request.choices:
-                stop = total + choice.repeats * len(request.prompts)
-                lane.running.append((choice, total, stop))
-                total = stop
-            self.lanes.append(lane)
-        self.total = total
+        self.lanes = _lanes(requests)
         self.lane_of = np.repeat(np.arange(len(requests)), [r.rows for r in requests])
-        self.temperature = torch.tensor(
-            [r.temperature for r in requests for _ in range(r.rows)], device=self.device
-        ).unsqueeze(1)
-        self.scaled = any(request.temperature != 1.0 for request in requests)
-        self.greedy = [
-            span for lane in self.lanes for span in lane.running if span[0].generator is None
-        ]
+        spans = [span for lane in self.lanes for span in lane.running]
+        self.greedy = [span for span in spans if span[0].generator is None]
+        total = self.lane_of.size
         self.tokens = torch.zeros(total, length, dtype=torch.long, device=self.device)
         self.lengths = np.zeros(total, np.int64)
         self.entropy = torch.zeros(total, device=self.device)
+        self.open = np.ones(total, bool)
+        self.prefix = _prompt_of(requests)  # of each open row; those of one prompt side by side
+        self.owner = np.repeat(np.arange(len(requests)), [len(r.prompts) for r in requests])
+        self.prompt_lengths = np.array([len(p) for request in requests for p in request.prompts])
 
     def run(self) -> list[Completions]:
         """Prefills, then decodes until every row has ended."""
         logits = self._prefill()
-        rows = np.arange(self.total)  # rows in the pass, in order
-        open_rows = np.ones(self.total, bool)
-        draws = torch.ones(self.total, logits.size(1), device=self.device)
+        draws = torch.ones(self.open.size, logits.size(1), device=self.device)
         for step in range(self.length):
-            tokens = self._choose(logits, rows, open_rows, draws, step)
-            if step + 1 == self.length or not open_rows.any():
+            self._choose(logits, draws, step)
+            if step + 1 == self.length or not self.open.any():
                 break
-            kept = self._kept(rows, open_rows)
-            if kept.size < rows.size:
-                tokens = tokens[torch.from_numpy(kept).to(self.device)]
-                self.caches.keep(kept, self.device)
-                rows = rows[kept]
-            logits = self._decode(rows, tokens, step)
+            logits = self._decode(self._branch(step, logits.size(1)), step)
         return self._results()
 
     def _prefill(self) -> Tensor:
-        """Passes each prompt once and fills the caches; the logits of every row's first token."""
-        lanes = [lane.request for lane in self.lanes]
-        layout = lay_out([LaneRows(r.prompts, [], [], (r.longest, 0)) for r in lanes], self.device)
-        lengths = np.array([len(p) for request in lanes for p in request.prompts])
-        prompt_of = self._prompt_of()
-        self.prompt_lengths = torch.from_numpy(lengths[prompt_of]).to(self.device)
-        index, groups = torch.from_numpy(prompt_of).to(self.device), []
-        first = 0
-        for block in layout.blocks:
-            count, columns = block.prompts.shape
-            mine = (index >= first) & (index < first + count)
-            own = index[mine]
-            cache = Cache(self.prompt_lengths[mine], columns, columns + self.length)
-            groups.append((cache, block.prompts[own - first]))
-            first += count
-        self.caches = CachedAttention([cache for cache, _ in groups])
+        """Passes each prompt once and fills the caches; the logits of its next token."""
+        requests = [lane.request for lane in self.lanes]
+        layout = lay_out(
+            [LaneRows(r.prompts, [], [], (r.longest, 0)) for r in requests], self.device
+        )
+        lengths = self._tensor(self.prompt_lengths)
+        counts = [block.prompts.size(0) for block in layout.blocks]
+        caches = [
+            Cache(own, block.prompts.size(1), block.prompts.size(1) + self.length)
+            for own, block in zip(torch.split(lengths, counts), layout.blocks, strict=True)
+        ]
+        self.caches = CachedAttention(caches)
 
         def attend(layer: int, q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
-            for cache, places in groups:
-                cache.add_layer(gather(k, places), gather(v, places))
+            for cache, block in zip(caches, layout.blocks, strict=True):
+                cache.add_layer(gather(k, block.prompts), gather(v, block.prompts))
             return layout.attention(layer, q, k, v, scale)
 
-        weights = [request.weights for request in lanes]
-        positions = torch.from_numpy(within(lengths)).to(self.device)
-        hidden = self.model.hidden(
-            layout.ids, positions, Segments.of(weights, layout.sizes), attend
-        )
-        parts = Segments.of(weights, [len(request.prompts) for request in lanes])
-        return self.model.logits(hidden[layout.last_prompt_tokens], parts)[index]
+        weights = [request.weights for request in requests]
+        positions = self._tensor(within(self.prompt_lengths))
+        parts = Segments.of(weights, layout.sizes)
+        hidden = self.model.hidden(layout.ids, positions, parts, attend)
+        return self.model.logits(hidden[layout.last_prompt_tokens], self._segments())
 
-    def _prompt_of(self) -> NDArray[np.int64]:
-        """Prompt of each row, counted over all lanes."""
-        found, first = [], 0
-        for lane in self.lanes:
-            prompts = first + np.arange(len(lane.request.prompts))
-            found += [np.repeat(prompts, choice.repeats) for choice in lane.request.choices]
-            first += prompts.size
-        return np.concatenate(found)
-
-    def _choose(
-        self,
-        logits: Tensor,
-        rows: NDArray[np.int64],
-        open_rows: NDArray[np.bool_],
-        draws: Tensor,
-        step: int,
-    ) -> Tensor:
-        """Chooses one token for each row in the pass, and closes the rows that end with it."""
-        index = torch.from_numpy(rows).to(self.device)
-        scaled = logits / self.temperature[index] if self.scaled else logits
+    def _choose(self, logits: Tensor, draws: Tensor, step: int) -> None:
+        """Chooses a token for each open row, and closes the rows that end with it."""
+        temperatures = np.array([lane.request.temperature for lane in self.lanes], np.float32)
+        scaled = logits
+        if (temperatures != 1).any():
+            scaled = logits / self._tensor(temperatures[self.owner]).unsqueeze(1)
         probabilities = torch.softmax(scaled, -1)
         if not bool(torch.isfinite(probabilities.sum())):
-            self._drop_diverged(probabilities, rows, open_rows)
+            self._drop_diverged(probabilities)
         for lane in self.lanes:
             for choice, start, stop in lane.running:
                 if choice.generator is not None:
                     draws[start:stop].exponential_(1, generator=choice.generator)
-        whole = rows.size == self.total
-        tokens = (probabilities / (draws if whole else draws[index])).argmax(-1)
+        rows = np.flatnonzero(self.open)
+        index, place = self._tensor(rows), self._tensor(self.prefix[rows])
+        tokens = (probabilities[place] / draws[index]).argmax(-1)
         for _, start, stop in self.greedy:
-            first, last = np.searchsorted(rows, (start, stop))
-            tokens[first:last] = logits[first:last].argmax(-1)
-        if any(lane.request.entropy for lane in self.lanes):
-            going = torch.from_numpy(open_rows[rows]).to(self.device)
-            entropy = torch.special.entr(probabilities).sum(-1)
-            self.entropy[index] += torch.where(going, entropy, 0)
-        self._note(index, tokens, rows, open_rows, step)
-        return tokens
-
-    def _note(
-        self,
-        index: Tensor,
-        tokens: Tensor,
-        rows: NDArray[np.int64],
-        open_rows: NDArray[np.bool_],
-        step: int,
-    ) -> None:
+            own = slice(*np.searchsorted(rows, (start, stop)))
+            tokens[own] = logits.argmax(-1)[place[own]]
         self.tokens[index, step] = tokens
-        self.lengths[rows[open_rows[rows]]] = step + 1
-        open_rows[rows[torch.isin(tokens, self.end).cpu().numpy()]] = False
+        self.lengths[rows] = step + 1
+        if any(lane.request.entropy for lane in self.lanes):
+            self.entropy[index] += torch.special.entr(probabilities).sum(-1)[place]
+        self._close(rows[torch.isin(tokens, self.end).cpu().numpy()])
+
+    def _close(self, rows: Ints) -> None:
+        self.open[rows] = False
         for lane in self.lanes:
-            lane.running = [span for span in lane.running if open_rows[span[1] : span[2]].any()]
+            lane.running = [span for span in lane.running if self.open[span[1] : span[2]].any()]
 
-    def _drop_diverged(
-        self, probabilities: Tensor, rows: NDArray[np.int64], open_rows: NDArray[np.bool_]
-    ) -> None:
-        """Ends the lanes of rows whose probabilities are not finite; others never notice."""
+    def _drop_diverged(self, probabilities: Tensor) -> None:
+        """Ends the lanes of prefixes whose probabilities are not finite; others never notice."""
         finite = torch.isfinite(probabilities).all(-1).cpu().numpy()
-        for number in np.unique(self.lane_of[rows[~finite & open_rows[rows]]]):
-            lane = self.lanes[number]
-            lane.finite, lane.running = False, []
-            open_rows[lane.first : lane.first + lane.request.rows] = False
+        for number in np.unique(self.owner[~finite]):
+            self.lanes[number].finite = False
+            self._close(np.flatnonzero(self.lane_of == number))
 
-    def _kept(self, rows: NDArray[np.int64], open_rows: NDArray[np.bool_]) -> NDArray[np.int64]:
-        """Places in the pass of the rows that stay: by a rule of each lane's own rows."""
-        going = open_rows[rows]
-        lanes = self.lane_of[rows]
-        count = np.bincount(lanes, minlength=len(self.lanes))
-        ended = count - np.bincount(lanes[going], minlength=len(self.lanes))
-        drops = ended > DROP_SHARE * count
-        return np.flatnonzero(going | ~drops[lanes])
+    def _branch(self, step: int, vocabulary: int) -> Tensor:
+        """Goes on to the prefixes that open rows have now; the last token of each."""
+        rows = np.flatnonzero(self.open)
+        tokens = self.tokens[:, step].cpu().numpy()[rows]
+        keys, first, own = np.unique(
+            self.prefix[rows] * vocabulary + tokens, return_index=True, return_inverse=True
+        )
+        parents = keys // vocabulary
+        self.prefix[rows] = own
+        self.owner = self.lane_of[rows[first]]
+        self.prompt_lengths = self.prompt_lengths[parents]
+        self.caches.keep(parents, self.device)
+        return self._tensor(keys % vocabulary)
 
-    def _decode(self, rows: NDArray[np.int64], tokens: Tensor, step: int) -> Tensor:
-        """Passes the new token of each row; the logits of the next."""
+    def _decode(self, tokens: Tensor, step: int) -> Tensor:
+        """Passes the last token of each prefix; the logits of the next."""
         self.caches.step = step
-        parts = self._segments(rows)
-        positions = self.prompt_lengths[torch.from_numpy(rows).to(self.device)] + step
+        positions, parts = self._tensor(self.prompt_lengths + step), self._segments()
         return self.model.logits(self.model.hidden(tokens, positions, parts, self.caches), parts)
 
-    def _segments(self, rows: NDArray[np.int64]) -> Segments:
-        sizes = np.bincount(self.lane_of[rows], minlength=len(self.lanes)).tolist()
+    def _segments(self) -> Segments:
+        sizes = np.bincount(self.owner, minlength=len(self.lanes)).tolist()
         return Segments.of([lane.request.weights for lane in self.lanes], sizes)
+
+    def _tensor(self, values: NDArray[Any]) -> Tensor:
+        return torch.from_numpy(values).to(self.device)
 
     def _results(self) -> list[Completions]:
         ids = self.tokens.tolist()
@@ -286,3 +247,26 @@ class _Rollout:
             entropy = self.entropy[lane.first : lane.first + lane.request.rows]
             found.append(Completions(completions, entropy, lane.finite))
         return found
+
+
+def _lanes(requests: Sequence[Request]) -> list[_Lane]:
+    """A lane for each request, all of its choices running."""
+    lanes, total = [], 0
+    for request in requests:
+        lane = _Lane(request, total)
+        for choice in request.choices:
+            stop = total + choice.repeats * len(request.prompts)
+            lane.running.append((choice, total, stop))
+            total = stop
+        lanes.append(lane)
+    return lanes
+
+
+def _prompt_of(requests: Sequence[Request]) -> Ints:
+    """Prompt of each row, counted over all lanes."""
+    found, first = [], 0
+    for request in requests:
+        prompts = first + np.arange(len(request.prompts))
+        found += [np.repeat(prompts, choice.repeats) for choice in request.choices]
+        first += prompts.size
+    return np.concatenate(found)

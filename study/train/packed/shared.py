@@ -55,9 +55,12 @@ class Shared:
         return RunData(*train, *self._problems(role, spec.config.evaluation.eval_prompts))
 
     def decode(self, ids: Sequence[Sequence[int]]) -> list[str]:
-        """The texts of completions, without special tokens."""
-        texts: list[str] = self.tokenizer.batch_decode(ids, skip_special_tokens=True)
-        return texts
+        """The texts of completions, without special tokens; equal ones are decoded once."""
+        rows = [tuple(row) for row in ids]
+        distinct = list(dict.fromkeys(rows))
+        texts = self.tokenizer.batch_decode([*map(list, distinct)], skip_special_tokens=True)
+        text_of = dict(zip(distinct, texts, strict=True))
+        return [text_of[row] for row in rows]
 
     def _problems(self, role: Role, count: int) -> tuple[list[Problem], list[list[int]]]:
         if (role, count) not in self._known:
