@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+import torch
 
 # Seconds of import that no test should be charged for.
 import study.train.packed
@@ -16,6 +17,12 @@ from study.bench.steps import Effort, measure_round, specs_of, summary
 pytestmark = pytest.mark.integration
 
 EFFORT = Effort(rounds=1, steps=2, warm_up=1, eval_prompts=16)
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> None:
+    """As the command sets it before torch loads."""
+    torch.set_num_threads(1)
 
 
 @pytest.mark.parametrize("method", ["lora", "full"])

@@ -183,15 +183,15 @@ def test_early_stopping_ends_a_run_as_pruned(method, tmp_path):
     assert outcome.score_final is outcome.score_greedy is None
     assert outcome.score_best == max(e.accuracy for e in stream.evaluations[1:])
     assert outcome.score_base == stream.evaluations[0].accuracy
-    assert sink.asked == [("run", 1), ("run", 2)]
+    assert sink.asked == [("run", 0), ("run", 1), ("run", 2)]
     assert not list(tmp_path.iterdir())
 
 
-def test_early_stopping_is_asked_neither_at_the_base_nor_at_the_end(tmp_path):
+def test_early_stopping_is_not_asked_at_the_end(tmp_path):
     sink = ListSink(stops={"run": 3})
     outcome, _ = train(run_config("full", eval_every=1), tmp_path, sink)
     assert outcome.status == "completed"
-    assert sink.asked == [("run", 1), ("run", 2)]
+    assert sink.asked == [("run", 0), ("run", 1), ("run", 2)]
 
 
 def test_short_run_without_signal_is_not_completed(tmp_path, scored_by):
