@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 from study.config import RunConfig
 from study.plan.description import Description
+from study.tasks.base import Role
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +32,11 @@ class RunSpec:
     """Split that is evaluated: ``eval`` in the search phase, ``report`` in the report phase."""
     directory: Path
     """The attempt's directory; weights are saved below it."""
+
+    @property
+    def held_out_role(self) -> Role:
+        """The role of the problems that the run is evaluated on."""
+        return "report" if self.eval_role == "report" else "eval"
 
 
 @dataclass(frozen=True, kw_only=True)

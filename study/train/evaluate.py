@@ -97,17 +97,7 @@ class Evaluator:
         with evaluation_mode(model), own_draws(evaluation_seed(self._seed, index)):
             sampled = self._complete(model, self._sampling())
             greedy = self._complete(model, self._greedy())
-        texts, greedy_texts = self._decode(sampled), self._decode(greedy)
-        scores = self._scorer(self._problems, texts)
-        return Evaluation(
-            step=step,
-            prompt_ids=[problem.prompt_id for problem in self._problems],
-            completions=texts,
-            correct=[score.correct for score in scores],
-            tokens=[len(ids) for ids in sampled],
-            greedy_correct=[s.correct for s in self._scorer(self._problems, greedy_texts)],
-            mean_reward=sum(score.reward for score in scores) / len(scores),
-        )
+        return judged(step, self._problems, self._scorer, self._decode, (sampled, greedy))
 
     def _sampling(self) -> Any:
         return self._generation(
@@ -146,6 +136,39 @@ class Evaluator:
     def _decode(self, completions: Sequence[list[int]]) -> list[str]:
         texts: list[str] = self._tokenizer.batch_decode(completions, skip_special_tokens=True)
         return texts
+
+
+def judged(
+    step: int,
+    problems: Sequence[Problem],
+    scorer: Scorer,
+    decode: Callable[[Sequence[list[int]]], list[str]],
+    completions: tuple[Sequence[list[int]], Sequence[list[int]]],
+) -> Evaluation:
+    """Returns the evaluation that completions amount to.
+
+    Args:
+        step: Optimizer steps done.
+        problems: Held-out problems.
+        scorer: What scores.
+        decode: Gives the texts of completions, without special tokens.
+        completions: Token ids of a sampled and of a greedy completion of each problem.
+
+    Raises:
+        RuntimeError: If the scorer fails on more than half of the completions.
+    """
+    sampled, greedy = completions
+    texts, greedy_texts = decode(sampled), decode(greedy)
+    scores = scorer(problems, texts)
+    return Evaluation(
+        step=step,
+        prompt_ids=[problem.prompt_id for problem in problems],
+        completions=texts,
+        correct=[score.correct for score in scores],
+        tokens=[len(ids) for ids in sampled],
+        greedy_correct=[score.correct for score in scorer(problems, greedy_texts)],
+        mean_reward=sum(score.reward for score in scores) / len(scores),
+    )
 
 
 def until_end(ids: list[int], end: Sequence[int]) -> list[int]:

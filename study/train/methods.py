@@ -54,13 +54,17 @@ def frozen(model: nn.Module) -> Iterator[tuple[str, nn.Parameter]]:
     return (item for item in model.named_parameters() if not item[1].requires_grad)
 
 
-def check_trainable(model: nn.Module, expected: int) -> None:
+def check_trainable(weights: Iterable[tuple[str, torch.Tensor]], expected: int) -> None:
     """Checks, before step 0, that the method trains what its closed form says.
+
+    Args:
+        weights: The trained parameters with their names.
+        expected: Their number by the closed form.
 
     Raises:
         RuntimeError: If another number of parameters is trainable.
     """
-    count = sum(parameter.numel() for _, parameter in trained(model))
+    count = sum(weight.numel() for _, weight in weights)
     if count != expected:
         raise RuntimeError(f"{expected} parameters must be trainable, got {count}.")
 
@@ -124,13 +128,14 @@ def precisions(model: nn.Module, method: MethodConfig, optimizer: Any) -> dict[s
     adapted = isinstance(method, LoraMethod)
     base = frozen(model) if adapted else trained(model)
     moments = (state["exp_avg"] for state in optimizer.state.values() if "exp_avg" in state)
-    found = {"base": _dtypes(parameter for _, parameter in base)}
+    found = {"base": dtype_names(parameter for _, parameter in base)}
     if adapted:
-        found["adapter"] = _dtypes(parameter for _, parameter in trained(model))
-    found["optimizer"] = _dtypes(moments)
+        found["adapter"] = dtype_names(parameter for _, parameter in trained(model))
+    found["optimizer"] = dtype_names(moments)
     return found
 
 
-def _dtypes(tensors: Iterator[torch.Tensor]) -> str:
+def dtype_names(tensors: Iterable[torch.Tensor]) -> str:
+    """Returns the precisions of tensors, joined by ``+``; ``none`` for no tensor."""
     names = {str(tensor.dtype).removeprefix("torch.") for tensor in tensors}
     return "+".join(sorted(names)) or "none"

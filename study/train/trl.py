@@ -11,7 +11,7 @@ from datasets import Dataset
 from transformers import PrinterCallback, TrainerCallback
 from trl import GRPOTrainer
 
-from study.tasks.base import Problem, Role
+from study.tasks.base import Problem
 from study.tasks.loading import load_task
 from study.train.arguments import grpo_arguments
 from study.train.checkpoint import Keeper
@@ -70,7 +70,7 @@ class _Session:
         self.keeper = Keeper(
             self.config, spec.directory, self.tokenizer, lambda: nullcontext(self.trainer.model)
         )
-        check_trainable(self.trainer.model, spec.trainable_params)
+        check_trainable(trained(self.trainer.model), spec.trainable_params)
         self.weights = [weight.detach() for _, weight in trained(self.trainer.model)]
 
     def _load_task(self, model: Any) -> None:
@@ -84,8 +84,7 @@ class _Session:
             prompt_lengths=[len(ids) for ids in encoded],
             num_generations=self.config.objective.num_generations,
         )
-        role: Role = "report" if self.spec.eval_role == "report" else "eval"
-        held_out = task.problems(role, self.config.evaluation.eval_prompts)
+        held_out = task.problems(self.spec.held_out_role, self.config.evaluation.eval_prompts)
         self.evaluator = Evaluator(
             self.config,
             held_out,

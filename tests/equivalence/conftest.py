@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from tests.equivalence.agree import DEVIATIONS
-from tests.equivalence.recorder import dense_reward, ragged_prompts
+from tests.equivalence.tasks import dense_reward, ragged_prompts
 
 
 @pytest.fixture(autouse=True, scope="package")

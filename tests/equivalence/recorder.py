@@ -24,7 +24,7 @@ from study.config import (
     ModelConfig,
     RunConfig,
 )
-from study.plan.description import Description, resolve_targets, trainable_params
+from study.plan.description import Description
 from study.tasks.arithmetic import ArithmeticTask
 from study.tasks.base import Problem, Score
 from study.train import packed, trl
@@ -32,6 +32,7 @@ from study.train.describe import describe
 from study.train.engine import Evaluation, Outcome, RunSpec
 from study.train.rewards import Scorer, TaskReward
 from tests import plans
+from tests.integration.train_runs import run_spec
 
 FREE_KEYS = ("wall_time_s", "peak_memory_bytes", "run_id")  # of an outcome: not part of the result
 
@@ -236,18 +237,8 @@ def _description(config: RunConfig) -> Description:
 
 
 def spec_of(config: RunConfig, run_id: str, directory: Path) -> RunSpec:
-    model = _description(config)
-    targets = resolve_targets(config.method, model)
     directory.mkdir(parents=True)
-    return RunSpec(
-        run_id=run_id,
-        config=config,
-        model=model,
-        target_modules=targets,
-        trainable_params=trainable_params(config.method, targets, model),
-        eval_role="eval",
-        directory=directory,
-    )
+    return run_spec(config, directory, run_id, _description(config))
 
 
 def _tasks() -> tuple[str, str]:
@@ -323,32 +314,3 @@ def train_packed(
     for recording in recordings:
         check_recording(recording)
     return recordings
-
-
-@contextlib.contextmanager
-def dense_reward() -> Iterator[None]:
-    """Scores the share of characters with an even code: random models get a signal as well."""
-
-    def even_share(self: ArithmeticTask, problem: Problem, completion: str) -> Score:
-        even = sum(ord(character) % 2 == 0 for character in completion)
-        return Score(even / max(len(completion), 1), 2 * even > len(completion))
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ArithmeticTask, "score", even_share)
-        yield
-
-
-@contextlib.contextmanager
-def ragged_prompts() -> Iterator[None]:
-    """Cuts up to four characters off the front of the prompts: batches need padding."""
-    whole = ArithmeticTask.problems
-
-    def ragged(self: ArithmeticTask, role: Any, count: int) -> list[Problem]:
-        return [
-            dataclasses.replace(problem, prompt=problem.prompt[(7 * i) % 5 :])
-            for i, problem in enumerate(whole(self, role, count))
-        ]
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ArithmeticTask, "problems", ragged)
-        yield

@@ -17,7 +17,7 @@ from study.config import (
     ModelConfig,
     RunConfig,
 )
-from study.plan.description import resolve_targets, trainable_params
+from study.plan.description import Description, resolve_targets, trainable_params
 from study.train import trl
 from study.train.describe import describe
 from study.train.engine import Evaluation, Outcome, RunSpec
@@ -103,8 +103,10 @@ class ListSink:
         self.errors[run_id] = error
 
 
-def run_spec(config: RunConfig, directory: Path, run_id: str = "run") -> RunSpec:
-    model = describe(config)
+def run_spec(
+    config: RunConfig, directory: Path, run_id: str = "run", model: Description | None = None
+) -> RunSpec:
+    model = model or describe(config)
     targets = resolve_targets(config.method, model)
     return RunSpec(
         run_id=run_id,

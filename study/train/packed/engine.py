@@ -21,8 +21,8 @@ from study.train.models import check_revision, hash_parameters, load_model
 from study.train.packed.costs import evaluation_chunks, step_chunks
 from study.train.packed.evaluation import base_key, evaluate
 from study.train.packed.lane import Lane
-from study.train.packed.layers import PackedModel
 from study.train.packed.memory import keep_freed_memory
+from study.train.packed.model import PackedModel
 from study.train.packed.passes import training_pass
 from study.train.packed.rollout import complete
 from study.train.packed.shared import Shared
@@ -109,9 +109,9 @@ class _Pack:
         began = time.perf_counter()
         self._sample([lane for lane in lanes if lane.generates])
         lanes = [lane for lane in lanes if lane in self.lanes]
-        for number in range(max((len(lane.micros) for lane in lanes), default=0)):
-            work = [lane for lane in lanes if number < len(lane.micros)]
-            training_pass(self.model, [(lane, lane.micros[number]) for lane in work])
+        for number in range(max((len(lane.batch.micros) for lane in lanes), default=0)):
+            work = [lane for lane in lanes if number < len(lane.batch.micros)]
+            training_pass(self.model, [(lane, lane.batch.micros[number]) for lane in work])
         self._share(lanes, began)
         for lane in lanes:
             with self._guarded(lane.spec.run_id):

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import torch
 
 from study.train.engine import Evaluation
-from study.train.evaluate import evaluation_seed
+from study.train.evaluate import evaluation_seed, judged
 from study.train.health import Diverged
 from study.train.packed.lane import Lane
-from study.train.packed.layers import PackedModel
+from study.train.packed.model import PackedModel
 from study.train.packed.rollout import Choice, Completions, Request, complete
 
 
@@ -78,16 +78,4 @@ def _judged(lane: Lane, parts: Sequence[Completions]) -> Evaluation | Diverged:
         half = len(part.ids) // 2
         sampled += part.ids[:half]
         greedy += part.ids[half:]
-    problems = lane.data.held_out
-    texts = lane.shared.decode(sampled)
-    scores = lane.scorer(problems, texts)
-    greedy_scores = lane.scorer(problems, lane.shared.decode(greedy))
-    return Evaluation(
-        step=lane.step,
-        prompt_ids=[problem.prompt_id for problem in problems],
-        completions=texts,
-        correct=[score.correct for score in scores],
-        tokens=[len(ids) for ids in sampled],
-        greedy_correct=[score.correct for score in greedy_scores],
-        mean_reward=sum(score.reward for score in scores) / len(scores),
-    )
+    return judged(lane.step, lane.data.held_out, lane.scorer, lane.shared.decode, (sampled, greedy))

@@ -8,19 +8,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from study.tasks.loading import load_task
 from study.train.checkpoint import Keeper
 from study.train.engine import Evaluation, Outcome, RunSpec, Sink
 from study.train.health import Completed, Diverged, not_finite_before_training
 from study.train.ledger import Ledger
-from study.train.methods import Fingerprint, check_trained
+from study.train.methods import Fingerprint, check_trainable, check_trained, dtype_names
 from study.train.models import hash_parameters
-from study.train.packed.batch import Micro, StepBatch
-from study.train.packed.layers import PackedModel
-from study.train.packed.layout import LaneRows
-from study.train.packed.library import exported, initial_weights, trained
+from study.train.packed.batch import StepBatch
+from study.train.packed.hf_model import exported, initial_weights, trained
+from study.train.packed.model import PackedModel
 from study.train.packed.optimizer import LaneOptimizer
 from study.train.packed.rollout import Choice, Completions, Request
 from study.train.packed.shared import Shared
@@ -66,7 +64,6 @@ class Lane:
         step: Optimizer steps done.
         seconds: Its share of the process's time so far.
         ledger: Its books.
-        batch: The completions that it trains on.
     """
 
     def __init__(self, spec: RunSpec, sink: Sink, model: PackedModel, shared: Shared) -> None:
@@ -92,12 +89,12 @@ class Lane:
         self.ledger = Ledger(spec, sink, self.scorer, self.reward)
         self.keeper = Keeper(self.config, spec.directory, shared.tokenizer, self.exported)
         self.weights = initial_weights(spec, model, shared.no_decay)
-        self._check_trainable()
+        check_trainable(trained(self.weights), spec.trainable_params)
         self.optimizer = LaneOptimizer(self.weights, self.objective)
         self.draws = Draws.of(self.config.seed, model.template.device)
         self.step, self.seconds = 0, 0.0
         self._step_seconds, self._evaluated_step = 0.0, -1
-        self.batch: StepBatch | None = None
+        self._batch: StepBatch | None = None
         self._hash_before = self._weights_hash()
         self._prompts = self._prompt_order()
 
@@ -112,10 +109,10 @@ class Lane:
         return self.step % self.objective.num_iterations == 0
 
     @property
-    def micros(self) -> list[Micro]:
-        """Micro-batches of the step."""
-        assert self.batch is not None, "a step has a batch"
-        return self.batch.micros
+    def batch(self) -> StepBatch:
+        """The completions that it trains on."""
+        assert self._batch is not None, "a step begins with a request"
+        return self._batch
 
     @property
     def evaluation_due(self) -> bool:
@@ -130,7 +127,7 @@ class Lane:
     def request(self) -> Request:
         """What the next step wants completed; takes the step's prompts off the epoch."""
         chosen = next(self._prompts)
-        self.batch = StepBatch(self.objective, self.data, chosen, self.config.task)
+        self._batch = StepBatch(self.objective, self.data, chosen, self.config.task)
         return Request(
             weights=self.weights,
             prompts=[self.data.train_ids[index] for index in chosen],
@@ -141,7 +138,6 @@ class Lane:
 
     def take(self, completions: Completions) -> None:
         """Scores the completions and deals them to micro-batches."""
-        assert self.batch is not None, "completions answer a request"
         texts = self.shared.decode(completions.ids)
         rewards = self.reward(
             completions=texts, completion_ids=completions.ids, problem=self.batch.problems
@@ -149,24 +145,12 @@ class Lane:
         self.batch.score(completions, rewards, self.shared.end_or_pad)
         self.batch.deal(self.draws.shuffled(self.rows))
 
-    @property
-    def advantages(self) -> list[float]:
-        """Advantage of each row of the step."""
-        assert self.batch is not None, "a step has a batch"
-        return self.batch.advantages
-
-    def lane_rows(self, micro: Micro) -> LaneRows:
-        """The rows of a micro-batch, with the prompts that they share."""
-        assert self.batch is not None, "a step has a batch"
-        return self.batch.lane_rows(micro)
-
     def end_step(self) -> None:
         """Clips, updates the weights, and enters the step in the books.
 
         Raises:
             RunEnded: If the run ends with this step.
         """
-        assert self.batch is not None, "a step has a batch"
         norm, rate = self.optimizer.step()
         logs = self.batch.metrics(first=self.generates)
         logs |= {"grad_norm": norm, "learning_rate": rate, "step_time": self._step_seconds}
@@ -230,14 +214,10 @@ class Lane:
         return exported(self.spec, self.model, self.weights)
 
     def _dtypes(self) -> dict[str, str]:
-        base = _dtype(next(iter(self.model.base.values())))
-        adapter = {"adapter": _dtype(self.weights.flat)}
-        lora = isinstance(self.weights, AdapterWeights)
-        return {
-            "base": base,
-            **(adapter if lora else {}),
-            "optimizer": self.optimizer.dtype,
-        }
+        found = {"base": dtype_names(self.model.base.values())}
+        if isinstance(self.weights, AdapterWeights):
+            found["adapter"] = dtype_names([self.weights.flat])
+        return {**found, "optimizer": dtype_names(self.optimizer.moments())}
 
     def _prompt_order(self) -> Iterator[list[int]]:
         """Problems of each step; an epoch's last prompts that do not fill a step are left out."""
@@ -246,13 +226,3 @@ class Lane:
             order = self.draws.epoch(len(self.data.train))
             for start in range(0, len(order) - size + 1, size):
                 yield order[start : start + size]
-
-    def _check_trainable(self) -> None:
-        count = self.weights.flat.numel()
-        if count != self.spec.trainable_params:
-            expected = self.spec.trainable_params
-            raise RuntimeError(f"{expected} parameters must be trainable, got {count}.")
-
-
-def _dtype(tensor: Tensor) -> str:
-    return str(tensor.dtype).removeprefix("torch.")

@@ -11,138 +11,20 @@ Gradients of weights do not pass through autograd: a packed layer's backward add
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from transformers import AttentionInterface
 
-from study.train.packed.products import multiply, rows_are_independent
-from study.train.packed.weights import LaneWeights
-
-Attend = Callable[[int, Tensor, Tensor, Tensor, float], Tensor]
-"""(layer, q [tokens, heads, d], k and v [tokens, kv heads, d], scaling) -> [tokens, heads, d]."""
-
-
-@dataclass(frozen=True)
-class Segments:
-    """Whose tokens lie where on an axis: those of `lanes`, side by side, `sizes` tokens each."""
-
-    lanes: list[LaneWeights]
-    sizes: list[int]
-
-    @staticmethod
-    def of(lanes: Sequence[LaneWeights], sizes: Sequence[int]) -> Segments:
-        """The segments of those lanes that have tokens."""
-        present = [(lane, size) for lane, size in zip(lanes, sizes, strict=True) if size]
-        return Segments([lane for lane, _ in present], [size for _, size in present])
-
-    @cached_property
-    def runs(self) -> list[tuple[LaneWeights, slice]]:
-        """Slices of the axis whose tokens are multiplied by the same weights, with a lane of each.
-
-        Lanes that share the base and lie side by side are one slice, where rows of a product are
-        independent.
-        """
-        found: list[tuple[LaneWeights, slice]] = []
-        start = 0
-        for lane, size in zip(self.lanes, self.sizes, strict=True):
-            joins = found and lane.shares_base and found[-1][0].shares_base
-            if joins and rows_are_independent():
-                found[-1] = (lane, slice(found[-1][1].start, start + size))
-            else:
-                found.append((lane, slice(start, start + size)))
-            start += size
-        return found
-
-    def split(self, tokens: Tensor) -> Iterator[tuple[LaneWeights, Tensor]]:
-        """Each lane with its slice of the first dimension."""
-        return zip(self.lanes, torch.split_with_sizes(tokens, self.sizes), strict=True)
-
-    def trained(self, name: str) -> bool:
-        """Whether some lane has a gradient for this name."""
-        return any(lane.trains(name) for lane in self.lanes)
-
-
-@dataclass
-class _Pass:
-    """What the layers need to know of the pass that runs."""
-
-    segments: Segments = field(default_factory=lambda: Segments([], []))
-    attend: Attend | None = None
-
-
-class PackedModel:
-    """A causal language model whose passes serve many lanes.
-
-    Attributes:
-        template: The model as the library built it; its parameters are those of the base.
-        base: The base's parameters by name, tied ones once.
-    """
-
-    def __init__(self, template: Any) -> None:
-        """Builds packed twins around the parameters of `template`, which are shared, not copied."""
-        self.template = template.requires_grad_(False)
-        self.base = {name: p.detach() for name, p in template.named_parameters()}
-        self._names = {id(p): name for name, p in template.named_parameters()}
-        self._pass = _Pass()
-        model = copy.deepcopy(template, {id(p): p for p in template.parameters()}).eval()
-        self._anchor = torch.zeros((), device=template.device, requires_grad=True)
-        self._install(model)
-        model.config._attn_implementation = _ATTENTION
-        self._backbone = model.base_model
-        self._head = model.get_output_embeddings()
-
-    def full_copy(self) -> Any:
-        """A model of its own, with a copy of the base's parameters."""
-        return copy.deepcopy(self.template)
-
-    def hidden(self, ids: Tensor, positions: Tensor, parts: Segments, attend: Attend) -> Tensor:
-        """Returns the last hidden states [tokens, hidden] of the tokens `ids` at `positions`."""
-        self._pass.segments, self._pass.attend = parts, attend
-        output = self._backbone(
-            input_ids=ids.unsqueeze(0), position_ids=positions.unsqueeze(0), use_cache=False
-        )
-        hidden: Tensor = output.last_hidden_state[0]
-        return hidden
-
-    def logits(self, hidden: Tensor, parts: Segments) -> Tensor:
-        """Returns the logits [rows, vocabulary] of hidden states [rows, hidden]."""
-        self._pass.segments = parts
-        logits: Tensor = self._head(hidden.unsqueeze(0))[0]
-        return logits
-
-    def _install(self, model: Any) -> None:
-        for name, module in list(model.named_modules()):
-            if hasattr(module, "layer_idx"):
-                module.packed_pass = self._pass
-            own = [parameter for _, parameter in module.named_parameters(recurse=False)]
-            if own:
-                _replace(model, name, self._twin(module))
-
-    def _twin(self, module: nn.Module) -> nn.Module:
-        names = {key: self._names[id(p)] for key, p in module.named_parameters(recurse=False)}
-        if isinstance(module, nn.Linear):
-            return _PackedLinear(self._pass, self._anchor, names)
-        if isinstance(module, nn.Embedding):
-            return _PackedEmbedding(self._pass, self._anchor, names, module)
-        assert list(names) == ["weight"], f"no twin of {module}"
-        return _PackedNorm(self._pass, self._anchor, names, module)
-
-
-def _replace(model: nn.Module, name: str, twin: nn.Module) -> None:
-    parent, _, leaf = name.rpartition(".")
-    setattr(model.get_submodule(parent), leaf, twin)
+from study.train.packed.products import multiply
+from study.train.packed.segments import Pass, Segments
 
 
 class _PackedLayer(nn.Module):
     """A layer whose weight each lane brings."""
 
-    def __init__(self, current: _Pass, anchor: Tensor, names: dict[str, str]) -> None:
+    def __init__(self, current: Pass, anchor: Tensor, names: dict[str, str]) -> None:
         super().__init__()
         self.current = current
         self.anchor = anchor  # makes outputs require gradients where only lanes' weights do
@@ -156,7 +38,7 @@ def apply(function: type[torch.autograd.Function], *arguments: object) -> Tensor
     return result
 
 
-class _PackedLinear(_PackedLayer):
+class PackedLinear(_PackedLayer):
     """y = x W^T + b, with each lane's own W or adapter."""
 
     def forward(self, inputs: Tensor) -> Tensor:
@@ -216,11 +98,11 @@ class _GroupedLinear(torch.autograd.Function):
         return to_inputs, None, None, None, None
 
 
-class _PackedEmbedding(_PackedLayer):
+class PackedEmbedding(_PackedLayer):
     """Rows of each lane's own matrix."""
 
     def __init__(
-        self, current: _Pass, anchor: Tensor, names: dict[str, str], module: nn.Embedding
+        self, current: Pass, anchor: Tensor, names: dict[str, str], module: nn.Embedding
     ) -> None:
         super().__init__(current, anchor, names)
         self.padding = -1 if module.padding_idx is None else module.padding_idx
@@ -260,11 +142,11 @@ class _GroupedRows(torch.autograd.Function):
         return None, None, None, None, None
 
 
-class _PackedNorm(_PackedLayer):
+class PackedNorm(_PackedLayer):
     """RMSNorm: y = x / sqrt(mean x^2 + eps) w, with each lane's own w (Gemma's is 1 + w)."""
 
     def __init__(
-        self, current: _Pass, anchor: Tensor, names: dict[str, str], module: nn.Module
+        self, current: Pass, anchor: Tensor, names: dict[str, str], module: nn.Module
     ) -> None:
         super().__init__(current, anchor, names)
         self.epsilon = float(getattr(module, "variance_epsilon", getattr(module, "eps", 0.0)))
@@ -326,22 +208,3 @@ class _GroupedNorm(torch.autograd.Function):
             slope.div_(inputs.size(-1)).mul_(2)
             to_inputs = scaled.mul_(inverse).add_(slope * inputs)
         return to_inputs, None, None, None, None, None
-
-
-def _packed_attention(
-    module: nn.Module,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    attention_mask: Tensor | None,
-    scaling: float,
-    **_: Any,
-) -> tuple[Tensor, None]:
-    """The attention function that the library calls: [1, heads, tokens, d] each."""
-    current: Any = module.packed_pass
-    rows = (x[0].transpose(0, 1) for x in (query, key, value))
-    return current.attend(module.layer_idx, *rows, scaling).unsqueeze(0), None
-
-
-_ATTENTION = "packed_lanes"
-AttentionInterface.register(_ATTENTION, _packed_attention)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from transformers import get_scheduler
 
 from study.config import GrpoObjective
@@ -61,11 +61,9 @@ class LaneOptimizer:
         gradient.zero_()
         return float(norm), float(rate)
 
-    @property
-    def dtype(self) -> str:
-        """Precision of the moments; ``none`` before the first step."""
-        states = list(self._optimizer.state.values())
-        return str(states[0]["exp_avg"].dtype).removeprefix("torch.") if states else "none"
+    def moments(self) -> list[Tensor]:
+        """The first moments; none before the first step."""
+        return [state["exp_avg"] for state in self._optimizer.state.values()]
 
 
 def _parameter(weights: LaneWeights, where: slice) -> nn.Parameter:

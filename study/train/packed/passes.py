@@ -9,9 +9,11 @@ from torch import Tensor
 
 from study.train.packed.batch import Micro
 from study.train.packed.lane import Lane
-from study.train.packed.layers import PackedModel, Segments, apply
+from study.train.packed.layers import apply
 from study.train.packed.layout import Layout, lay_out
 from study.train.packed.loss import TargetLogProbs, token_losses
+from study.train.packed.model import PackedModel
+from study.train.packed.segments import Segments
 
 Work = tuple[Lane, Micro]
 
@@ -30,7 +32,7 @@ def training_pass(model: PackedModel, work: Sequence[Work]) -> None:
     if not work:
         return
     device = model.template.device
-    layout = lay_out([lane.lane_rows(micro) for lane, micro in work], device)
+    layout = lay_out([lane.batch.lane_rows(micro) for lane, micro in work], device)
     weights = [lane.weights for lane, _ in work]
     hidden = model.hidden(
         layout.ids,
@@ -58,7 +60,7 @@ def _per_token(values: Sequence[float], layout: Layout) -> Tensor:
 
 def _losses(work: Sequence[Work], layout: Layout, log_probs: Tensor) -> tuple[Tensor, Tensor]:
     device = log_probs.device
-    advantage = [lane.advantages[row] for lane, micro in work for row in micro.rows]
+    advantage = [lane.batch.advantages[row] for lane, micro in work for row in micro.rows]
     weight = [weight for _, micro in work for weight in micro.weights]
     old = log_probs.detach()
     if any(micro.old is not None for _, micro in work):

@@ -23,8 +23,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from study.train.packed.attention import Cache, CachedAttention, gather
-from study.train.packed.layers import PackedModel, Segments
 from study.train.packed.layout import Ints, LaneRows, lay_out, within
+from study.train.packed.model import PackedModel
+from study.train.packed.segments import Segments
 from study.train.packed.weights import LaneWeights
 
 

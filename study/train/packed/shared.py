@@ -50,9 +50,10 @@ class Shared:
 
     def data(self, spec: RunSpec) -> RunData:
         """The problems that a run trains on, and those that it is evaluated on."""
-        role: Role = "report" if spec.eval_role == "report" else "eval"
         train = self._problems("train", spec.config.task.train_prompts)
-        return RunData(*train, *self._problems(role, spec.config.evaluation.eval_prompts))
+        return RunData(
+            *train, *self._problems(spec.held_out_role, spec.config.evaluation.eval_prompts)
+        )
 
     def decode(self, ids: Sequence[Sequence[int]]) -> list[str]:
         """The texts of completions, without special tokens; equal ones are decoded once."""

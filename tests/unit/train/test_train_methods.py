@@ -55,9 +55,9 @@ def test_full_fine_tuning_trains_everything():
     prepare_model(model, LORA)
     assert sum(p.numel() for _, p in trained(model)) == 12
     prepare_model(model, FULL)
-    check_trainable(model, 24)
+    check_trainable(trained(model), 24)
     with pytest.raises(RuntimeError, match="23 parameters must be trainable, got 24"):
-        check_trainable(model, 23)
+        check_trainable(trained(model), 23)
 
 
 def test_changed_base_is_an_error_even_of_a_diverged_run():

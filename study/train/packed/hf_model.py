@@ -1,4 +1,4 @@
-"""A lane and the library's own model of its run: where its weights come from and how they leave."""
+"""A lane as the libraries' own model: where its weights come from, and how they leave."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from torch import Tensor
 
 from study.config import LoraMethod
 from study.train.engine import RunSpec
+from study.train.evaluate import own_draws
 from study.train.methods import adapter_config
-from study.train.packed.layers import PackedModel
+from study.train.packed.model import PackedModel
 from study.train.packed.weights import AdapterWeights, FullWeights, LaneWeights
 
 
@@ -71,9 +72,7 @@ def _library_model(spec: RunSpec, model: PackedModel) -> Iterator[Any]:
     if config is None:
         yield model.full_copy()
         return
-    devices = [torch.cuda.current_device()] if torch.cuda.is_available() else []
-    with torch.random.fork_rng(devices=devices):
-        torch.manual_seed(spec.config.seed)
+    with own_draws(spec.config.seed):
         peft_model = get_peft_model(model.template, config)
     try:
         yield peft_model
