@@ -74,5 +74,6 @@ class Record:
     wall_time_s: float
     """Seconds; in a pack, the run's own part of the time, by its rows."""
     peak_memory_bytes: int
+    """Of the process, the other runs of a pack included."""
     probes: dict[str, Any] = field(default_factory=dict)
     git_commit: str

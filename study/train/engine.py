@@ -111,6 +111,7 @@ class Outcome:
     wall_time_s: float
     """Seconds; in a pack, the run's own part of the time, by its rows."""
     peak_memory_bytes: int
+    """Of the process, the other runs of a pack included."""
     dtypes: dict[str, str]
     probes: dict[str, Any] = field(default_factory=dict)
 
