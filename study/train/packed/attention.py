@@ -2,13 +2,15 @@
 
 Attention is the one place where rows are padded: prompts on the left to the longest of the lane's
 batch, completions on the right to its longest. These are the shapes that TRL's trainer meets, and
-the products are the library's (``scaled_dot_product_attention``), whose rounding depends on where
-the padding lies: so the numbers are TRL's, and nothing of a lane depends on its neighbours. What
-pads a row is a token of the lane itself behind the mask: not even a NaN reaches another lane.
+where gradients are wanted the products are the library's (``scaled_dot_product_attention``), whose
+rounding depends on where the padding lies: so the numbers are TRL's, and nothing of a lane depends
+on its neighbours. What pads a row is a token of the lane itself behind the mask: not even a NaN
+reaches another lane.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -104,7 +106,9 @@ def _attend(
 class Cache:
     """Keys and values so far of rows whose prompts are padded to the same length.
 
-    Columns 0 to P - 1 hold the prompts, padded on the left, columns from P on the new tokens.
+    Columns 0 to P - 1 hold the prompts, padded on the left, columns from P on the new tokens. All
+    columns take part in every step, those to come and the padding behind a mask: so products have
+    the same shape at each step, and one large enough for the libraries' fast kernels.
     """
 
     def __init__(self, prompt_lengths: Tensor, columns: int, total: int) -> None:
@@ -119,8 +123,11 @@ class Cache:
         self._keys: list[Tensor] = []
         self._values: list[Tensor] = []
         places = torch.arange(total, device=prompt_lengths.device)
-        seen = places >= (columns - prompt_lengths).unsqueeze(1)
-        self._seen: Tensor | None = None if bool(seen.all()) else seen[:, None, None]
+        starts = (columns - prompt_lengths).unsqueeze(1)
+        if not bool(starts.any()):
+            starts = starts[:1]  # without padding all rows have one mask
+        seen = (places >= starts) & (places < columns)
+        self._mask = torch.zeros(seen.shape, device=places.device).masked_fill_(~seen, -math.inf)
 
     @property
     def rows(self) -> int:
@@ -136,10 +143,10 @@ class Cache:
 
     def keep(self, rows: Tensor) -> None:
         """Keeps the rows of an index, in its order."""
+        if self._mask.size(0) > 1:
+            self._mask = self._mask.index_select(0, rows)
         self._keys = [keys.index_select(0, rows) for keys in self._keys]
         self._values = [values.index_select(0, rows) for values in self._values]
-        if self._seen is not None:
-            self._seen = self._seen.index_select(0, rows)
 
     def attend(
         self, layer: int, step: int, query: Tensor, key: Tensor, value: Tensor, scale: float
@@ -148,35 +155,33 @@ class Cache:
         keys, values = self._keys[layer], self._values[layer]
         column = self._columns + step
         keys[:, :, column], values[:, :, column] = key, value
-        seen = None if self._seen is None else self._seen[..., : column + 1]
-        rows, kv, _, width = keys.shape
-        shared = query.reshape(rows, kv, -1, width)  # heads that share keys, as so many queries
-        output = scaled_dot_product_attention(
-            shared,
-            keys[:, :, : column + 1],
-            values[:, :, : column + 1],
-            attn_mask=seen,
-            scale=scale,
-        )
-        return output.reshape(rows, -1, width)
+        self._mask[:, column] = 0
+        rows, kv, total, width = keys.shape
+        batch = rows * kv
+        queries = query.reshape(batch, -1, width)  # heads that share keys, as so many queries
+        logits = torch.bmm(queries, keys.view(batch, total, width).transpose(1, 2)).mul_(scale)
+        logits.view(rows, -1, total).add_(self._mask.unsqueeze(1))
+        shares = torch.softmax(logits, -1)
+        return torch.bmm(shares, values.view(batch, total, width)).view(rows, -1, width)
 
 
 class CachedAttention:
     """The attention of decoding: one new token for each row of several caches, in their order.
 
     Attributes:
+        caches: Those that still have rows.
         step: Number of the new token.
     """
 
     def __init__(self, caches: Sequence[Cache]) -> None:
         """Decodes the rows of `caches`, side by side."""
-        self._caches = caches
+        self.caches = caches
         self.step = 0
 
     def keep(self, kept: NDArray[np.int64], device: torch.device) -> None:
         """Keeps the rows of an ascending index, some perhaps several times; empty caches go."""
         start, staying = 0, []
-        for cache in self._caches:
+        for cache in self.caches:
             stop = start + cache.rows
             own = kept[(kept >= start) & (kept < stop)] - start
             if own.size:
@@ -184,14 +189,14 @@ class CachedAttention:
             if not np.array_equal(own, np.arange(cache.rows)):
                 cache.keep(torch.from_numpy(own).to(device))
             start = stop
-        self._caches = staying
+        self.caches = staying
 
     def __call__(
         self, layer: int, query: Tensor, key: Tensor, value: Tensor, scale: float
     ) -> Tensor:
         """Adds one token for each row and returns what it attends to: [rows, heads, d]."""
         found, start = [], 0
-        for cache in self._caches:
+        for cache in self.caches:
             own = slice(start, start + cache.rows)
             found.append(cache.attend(layer, self.step, query[own], key[own], value[own], scale))
             start += cache.rows

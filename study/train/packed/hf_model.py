@@ -35,7 +35,7 @@ def initial_weights(spec: RunSpec, model: PackedModel, no_decay: frozenset[str])
         f"{target}.weight": (found[_peft_name(target, "A")], found[_peft_name(target, "B")])
         for target in spec.target_modules
     }
-    return AdapterWeights(model.base, adapters, method.alpha / method.rank)
+    return AdapterWeights(model, adapters, method.alpha / method.rank)
 
 
 def trained(weights: LaneWeights) -> Iterator[tuple[str, Tensor]]:

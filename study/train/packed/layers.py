@@ -1,12 +1,11 @@
-"""Packed twins of a model's layers: one pass over the tokens of many lanes.
+"""The layers of a training pass: tokens of many lanes, side by side on one axis.
 
-The tokens of a pass lie on one axis without padding, lane after lane. Whatever works on single
-tokens (norms, activations, rotary embeddings, residuals, products with a weight that lanes share)
-runs on the whole axis at once. What is a lane's own (adapters, the matrices of full fine-tuning,
+What is the same for all lanes that share the base (products with its matrices, its norms) runs on
+their part of the axis at once. What is a lane's own (adapters, the matrices of full fine-tuning,
 all gradients of weights) runs on the lane's slice of the axis, so that its numbers depend on its
 own tokens alone: a sum over more tokens would round differently.
 
-Gradients of weights do not pass through autograd: a packed layer's backward adds them to its lane.
+Gradients of weights do not pass through autograd: a layer's backward adds them to its lane.
 """
 
 from __future__ import annotations
@@ -15,21 +14,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
+from study.train.packed.architecture import Architecture, Names
 from study.train.packed.products import multiply
-from study.train.packed.segments import Pass, Segments
-
-
-class _PackedLayer(nn.Module):
-    """A layer whose weight each lane brings."""
-
-    def __init__(self, current: Pass, anchor: Tensor, names: dict[str, str]) -> None:
-        super().__init__()
-        self.current = current
-        self.anchor = anchor  # makes outputs require gradients where only lanes' weights do
-        self.name = names["weight"]
-        self.bias = names.get("bias")
+from study.train.packed.segments import Segments
+from study.train.packed.weights import Inner, LaneWeights
 
 
 def apply(function: type[torch.autograd.Function], *arguments: object) -> Tensor:
@@ -38,88 +28,74 @@ def apply(function: type[torch.autograd.Function], *arguments: object) -> Tensor
     return result
 
 
-class PackedLinear(_PackedLayer):
-    """y = x W^T + b, with each lane's own W or adapter."""
+class TrainedLayers:
+    """The layers, each lane's tokens in its own segment."""
 
-    def forward(self, inputs: Tensor) -> Tensor:
-        """Maps [1, tokens, in] to [1, tokens, out]."""
-        flat, parts = inputs.view(-1, inputs.size(-1)), self.current.segments
-        if torch.is_grad_enabled():
-            return apply(_GroupedLinear, flat, self.anchor, self.name, self.bias, parts).unsqueeze(
-                0
-            )
-        return _grouped_linear(flat, self.name, self.bias, parts)[0].unsqueeze(0)
+    def __init__(self, architecture: Architecture, parts: Segments, device: torch.device) -> None:
+        """Builds the layers of a pass.
+
+        Args:
+            architecture: The model.
+            parts: Whose tokens lie where.
+            device: Where they are.
+        """
+        self._epsilon, self._shift = architecture.epsilon, architecture.norm_shift
+        self._parts = parts
+        # Makes outputs require gradients where only lanes' weights do.
+        self._anchor = torch.zeros((), device=device, requires_grad=True)
+
+    def rows(self, name: str, ids: Tensor, padding: int) -> Tensor:
+        """Rows of each lane's own matrix."""
+        if self._parts.trained(name):
+            return apply(_Rows, ids, self._anchor, name, padding, self._parts)
+        return torch.nn.functional.embedding(ids, self._parts.lanes[0].weight(name))
+
+    def linear(self, names: Names, inputs: Tensor) -> Tensor:
+        """y = x W^T + b, with each lane's own W or adapter."""
+        return apply(_Linear, inputs, self._anchor, names, self._parts)
+
+    def norm(self, names: Names, heads: tuple[int, ...], inputs: Tensor) -> Tensor:
+        """y = x / sqrt(mean x^2 + eps) w, with each lane's own w (Gemma's is 1 + w)."""
+        setting = (names, heads, self._epsilon, self._shift)
+        return apply(_Norm, inputs, self._anchor, *setting, self._parts)
 
 
-def _grouped_linear(
-    inputs: Tensor, name: str, bias: str | None, parts: Segments
-) -> tuple[Tensor, list[Tensor | None]]:
-    """Outputs of a linear layer, and what each lane wants to have again in the backward pass."""
-    outputs = inputs.new_empty(inputs.size(0), parts.lanes[0].weight(name).size(0))
-    for lane, own in parts.runs:
-        shift = None if bias is None else lane.weight(bias)
-        multiply(inputs[own], lane.weight(name).t(), shift, outputs[own])
-    outs = torch.split_with_sizes(outputs, parts.sizes)
-    return outputs, [
-        lane.adapt(name, rows, out)
-        for (lane, rows), out in zip(parts.split(inputs), outs, strict=True)
-    ]
-
-
-class _GroupedLinear(torch.autograd.Function):
-    """The layer, with its gradients."""
+class _Linear(torch.autograd.Function):
+    """Linear layers side by side, with their gradients."""
 
     @staticmethod
-    def forward(
-        ctx: Any, inputs: Tensor, anchor: Tensor, name: str, bias: str | None, parts: Segments
-    ) -> Tensor:
-        ctx.name, ctx.bias, ctx.parts = name, bias, parts
+    def forward(ctx: Any, inputs: Tensor, anchor: Tensor, names: Names, parts: Segments) -> Tensor:
+        ctx.names, ctx.parts = names, parts
         ctx.save_for_backward(inputs)
-        outputs, ctx.inner = _grouped_linear(inputs, name, bias, parts)
+        outputs = inputs.new_empty(inputs.size(0), parts.lanes[0].joined(names)[0].size(0))
+        for lane, own in parts.runs:
+            weight, bias = lane.joined(names)
+            multiply(inputs[own], weight.t(), bias, outputs[own])
+        ctx.inner = [
+            lane.adapt(names, rows, out)
+            for (lane, rows), out in zip(parts.split(inputs), parts.pieces(outputs), strict=True)
+        ]
         return outputs
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, None, None, None, None]:
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, None, None, None]:
         gradient, (inputs,) = gradient.contiguous(), ctx.saved_tensors
-        sizes = ctx.parts.sizes
-        outs: Sequence[Tensor | None] = [None] * len(sizes)
+        parts: Segments = ctx.parts
+        outs: Sequence[Tensor | None] = [None] * len(parts.sizes)
         to_inputs = torch.empty_like(inputs) if ctx.needs_input_grad[0] else None
         if to_inputs is not None:
-            for lane, own in ctx.parts.runs:
-                multiply(gradient[own], lane.weight(ctx.name), None, to_inputs[own])
-            outs = torch.split_with_sizes(to_inputs, sizes)
-        slices = torch.split_with_sizes(inputs, sizes)
+            for lane, run in parts.runs:
+                multiply(gradient[run], lane.joined(ctx.names)[0], None, to_inputs[run])
+            outs = parts.pieces(to_inputs)
+        inners: list[Inner] = ctx.inner
         for (lane, own), rows, inner, out in zip(
-            ctx.parts.split(gradient), slices, ctx.inner, outs, strict=True
+            parts.split(gradient), parts.pieces(inputs), inners, outs, strict=True
         ):
-            lane.backward(ctx.name, (rows, inner), own, out)
-            if ctx.bias is not None and lane.trains(ctx.bias):
-                lane.gradients[ctx.bias].add_(own.sum(0))
-        return to_inputs, None, None, None, None
+            lane.backward(ctx.names, (rows, inner), own, out)
+        return to_inputs, None, None, None
 
 
-class PackedEmbedding(_PackedLayer):
-    """Rows of each lane's own matrix."""
-
-    def __init__(
-        self, current: Pass, anchor: Tensor, names: dict[str, str], module: nn.Embedding
-    ) -> None:
-        super().__init__(current, anchor, names)
-        self.padding = -1 if module.padding_idx is None else module.padding_idx
-        scale = getattr(module, "embed_scale", None)  # Gemma's
-        self.scale = None if scale is None else scale.to(module.weight.dtype)
-
-    def forward(self, ids: Tensor) -> Tensor:
-        """Maps token ids [1, tokens] to [1, tokens, hidden]."""
-        parts = self.current.segments
-        if parts.trained(self.name):
-            found = apply(_GroupedRows, ids[0], self.anchor, self.name, self.padding, parts)
-        else:
-            found = nn.functional.embedding(ids[0], parts.lanes[0].weight(self.name))
-        return (found if self.scale is None else found * self.scale).unsqueeze(0)
-
-
-class _GroupedRows(torch.autograd.Function):
+class _Rows(torch.autograd.Function):
     """Rows of matrices; as in the library, the padding token's row has no gradient."""
 
     @staticmethod
@@ -134,48 +110,25 @@ class _GroupedRows(torch.autograd.Function):
     def backward(ctx: Any, gradient: Tensor) -> tuple[None, None, None, None, None]:
         (ids,) = ctx.saved_tensors
         rows = torch.where((ids != ctx.padding).unsqueeze(1), gradient, 0)
-        for (lane, own), ids_of in zip(
-            ctx.parts.split(rows), torch.split_with_sizes(ids, ctx.parts.sizes), strict=True
-        ):
+        for (lane, own), ids_of in zip(ctx.parts.split(rows), ctx.parts.pieces(ids), strict=True):
             if lane.trains(ctx.name):
                 lane.gradients[ctx.name].index_add_(0, ids_of, own)
         return None, None, None, None, None
 
 
-class PackedNorm(_PackedLayer):
-    """RMSNorm: y = x / sqrt(mean x^2 + eps) w, with each lane's own w (Gemma's is 1 + w)."""
-
-    def __init__(
-        self, current: Pass, anchor: Tensor, names: dict[str, str], module: nn.Module
-    ) -> None:
-        super().__init__(current, anchor, names)
-        self.epsilon = float(getattr(module, "variance_epsilon", getattr(module, "eps", 0.0)))
-        self.shift = 1.0 if type(module).__name__ == "GemmaRMSNorm" else 0.0
-
-    def forward(self, inputs: Tensor) -> Tensor:
-        """Maps [1, tokens, ...] to the same shape."""
-        parts = self.current.segments
-        if torch.is_grad_enabled():
-            setting = (self.name, self.epsilon, self.shift)
-            return apply(_GroupedNorm, inputs, self.anchor, *setting, parts)
-        inverse = _inverse_root(inputs, self.epsilon)
-        return _scaled(inputs * inverse, self.name, self.shift, parts)
+def inverse_root(inputs: Tensor, epsilon: float) -> Tensor:
+    """1 / sqrt(mean x^2 + eps) over the last dimension."""
+    return torch.rsqrt(inputs.pow(2).mean(-1, keepdim=True).add_(epsilon))
 
 
-def _inverse_root(inputs: Tensor, epsilon: float) -> Tensor:
-    return torch.rsqrt(inputs.pow(2).mean(-1, keepdim=True) + epsilon)
+def norm_weight(weights: Sequence[Tensor], heads: Sequence[int]) -> Tensor:
+    """Weight [d] of a norm, or [heads, d] of norms of so many heads each."""
+    if not heads:
+        return weights[0]
+    return torch.cat([w.expand(count, -1) for w, count in zip(weights, heads, strict=True)])
 
 
-def _scaled(values: Tensor, name: str, shift: float, parts: Segments) -> Tensor:
-    """Multiplies the tokens of each lane by its weight, in place."""
-    if not parts.trained(name):
-        return values.mul_(parts.lanes[0].weight(name) + shift)  # the base's, shared by all
-    for lane, own in parts.split(values[0]):
-        own.mul_(lane.weight(name) + shift)
-    return values
-
-
-class _GroupedNorm(torch.autograd.Function):
+class _Norm(torch.autograd.Function):
     """The norm, with the gradients of autograd, to the bit, in half the passes over memory."""
 
     @staticmethod
@@ -183,28 +136,53 @@ class _GroupedNorm(torch.autograd.Function):
         ctx: Any,
         inputs: Tensor,
         anchor: Tensor,
-        name: str,
+        names: Names,
+        heads: tuple[int, ...],
         epsilon: float,
         shift: float,
         parts: Segments,
     ) -> Tensor:
-        inverse = _inverse_root(inputs, epsilon)
-        ctx.name, ctx.shift, ctx.parts = name, shift, parts
+        inverse = inverse_root(inputs, epsilon)
+        ctx.names, ctx.heads, ctx.shift, ctx.parts = names, heads, shift, parts
         ctx.save_for_backward(inputs, inverse)
-        return _scaled(inputs * inverse, name, shift, parts)
+        return _scaled(inputs * inverse, names, heads, shift, parts)
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         gradient, (inputs, inverse) = gradient.contiguous(), ctx.saved_tensors
-        if ctx.parts.trained(ctx.name):
-            by_token = (gradient * (inputs * inverse)).reshape(inputs.size(1), -1, inputs.size(-1))
-            for lane, own in ctx.parts.split(by_token):
-                if lane.trains(ctx.name):
-                    lane.gradients[ctx.name].add_(own.sum((0, 1)))
+        setting = (ctx.names, ctx.heads, ctx.shift, ctx.parts)
+        if ctx.parts.trained(ctx.names[0]):
+            _add_norm_gradients(ctx.parts, ctx.names, ctx.heads, gradient * (inputs * inverse))
         to_inputs = None
         if ctx.needs_input_grad[0]:
-            scaled = _scaled(gradient.clone(), ctx.name, ctx.shift, ctx.parts)
+            scaled = _scaled(gradient.clone(), *setting)
             slope = (scaled * inputs).sum(-1, keepdim=True).mul_(-0.5).mul_(inverse.pow(3))
             slope.div_(inputs.size(-1)).mul_(2)
             to_inputs = scaled.mul_(inverse).add_(slope * inputs)
-        return to_inputs, None, None, None, None, None
+        return to_inputs, None, None, None, None, None, None
+
+
+def _scaled(
+    values: Tensor, names: Names, heads: tuple[int, ...], shift: float, parts: Segments
+) -> Tensor:
+    """Multiplies the tokens of each lane by its weight, in place."""
+
+    def weight(lane: LaneWeights) -> Tensor:
+        return norm_weight([lane.weight(name) for name in names], heads) + shift
+
+    if not parts.trained(names[0]):
+        return values.mul_(weight(parts.lanes[0]))  # the base's, shared by all
+    for lane, own in parts.split(values):
+        own.mul_(weight(lane))
+    return values
+
+
+def _add_norm_gradients(
+    parts: Segments, names: Names, heads: tuple[int, ...], by_token: Tensor
+) -> None:
+    """Adds the sum over tokens (and heads) to the gradient of each lane's weights."""
+    pieces = torch.split(by_token, list(heads), 1) if heads else [by_token.unsqueeze(1)]
+    for name, piece in zip(names, pieces, strict=True):
+        for lane, own in parts.split(piece.contiguous()):
+            if lane.trains(name):
+                lane.gradients[name].add_(own.sum((0, 1)))

@@ -24,12 +24,16 @@ class LaneRows:
         groups: Index into `prompts` of each row.
         completions: Token ids of each row; a pass reads all but the last of each.
         padded: Lengths that attention pads prompts and completions to.
+        block: Rows of another number attend apart.
+        size: Tokens that the lane has at least; what is missing is filled up at its end.
     """
 
     prompts: Sequence[Sequence[int]]
     groups: Sequence[int]
     completions: Sequence[Sequence[int]]
     padded: tuple[int, int]
+    block: int = 0
+    size: int = 0
 
 
 @dataclass
@@ -70,9 +74,9 @@ def lay_out(lanes: Sequence[LaneRows], device: torch.device) -> Layout:
         device: Where the tensors go.
     """
     builder = _Builder()
-    blocks: dict[tuple[int, int], _Block] = {}
+    blocks: dict[tuple[tuple[int, int], int], _Block] = {}
     for lane in lanes:
-        block = blocks.setdefault(lane.padded, _Block(*lane.padded))
+        block = blocks.setdefault((lane.padded, lane.block), _Block(*lane.padded))
         builder.add(lane, block)
 
     def tensor(parts: Sequence[Ints]) -> Tensor:
@@ -83,7 +87,7 @@ def lay_out(lanes: Sequence[LaneRows], device: torch.device) -> Layout:
         ids=tensor(builder.ids),
         positions=tensor(builder.positions),
         sizes=builder.sizes,
-        attention=PrefixAttention(built, torch.from_numpy(_places(blocks.values())).to(device)),
+        attention=PrefixAttention(built, tensor([_places(blocks.values(), builder.tokens)])),
         blocks=built,
         sources=tensor(builder.sources),
         targets=tensor(builder.targets),
@@ -115,11 +119,14 @@ class _Builder:
         fed = np.array([len(c) - 1 for c in lane.completions], np.int64)
         row_starts = prompt_end + _before(fed)
         groups = np.array(lane.groups, np.int64)
-        self.ids.append(_flat([*lane.prompts, *(c[:-1] for c in lane.completions)]))
+        missing = max(0, lane.size - int(lengths.sum() + fed.sum()))
+        rows = [*lane.prompts, *(c[:-1] for c in lane.completions), [0] * missing]
+        self.ids.append(_flat(rows))
         longest = lane.padded[0]
         self.positions.append(within(lengths) + np.repeat(longest - lengths, lengths))
         self.positions.append(within(fed) + longest)
-        self.sizes.append(int(lengths.sum() + fed.sum()))
+        self.positions.append(np.zeros(missing, np.int64))
+        self.sizes.append(self.ids[-1].size)
         self.tokens += self.sizes[-1]
         self.last_prompt_tokens.append(starts + lengths - 1)
         self._predictions(lane, row_starts, (starts + lengths - 1)[groups], fed + 1)
@@ -203,16 +210,17 @@ class _Block:
         return sum(x.size for x in (*self.prompts, *self.completions))
 
 
-def _places(blocks: Iterable[_Block]) -> Ints:
-    """For each token of the axis its place among the padded tokens of all blocks."""
-    axis, places, before = [], [], 0
+def _places(blocks: Iterable[_Block], tokens: int) -> Ints:
+    """For each token of the axis its place among the padded tokens of all blocks.
+
+    What only fills the axis up has the place of somebody: nobody reads what becomes of it.
+    """
+    places, before = np.zeros(tokens, np.int64), 0
     for block in blocks:
-        own, padded = block.real()
-        axis.append(own)
-        places.append(before + padded)
+        axis, padded = block.real()
+        places[axis] = before + padded
         before += block.padded_tokens
-    order = np.argsort(np.concatenate(axis))
-    return np.concatenate(places)[order]
+    return places
 
 
 def _before(lengths: Ints) -> Ints:

@@ -1,95 +1,147 @@
-"""A causal language model whose passes serve many lanes: the library's, with packed layers."""
+"""A causal language model whose passes serve many lanes."""
 
 from __future__ import annotations
 
 import copy
-from typing import Any
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any, Protocol
 
 import torch
-from torch import Tensor, nn
-from transformers import AttentionInterface
+from torch import Tensor
 
-from study.train.packed.layers import PackedEmbedding, PackedLinear, PackedNorm
-from study.train.packed.segments import Attend, Pass, Segments
+from study.train.packed.architecture import Block, Names, bias_of, read_architecture
+
+Attend = Callable[[int, Tensor, Tensor, Tensor, float], Tensor]
+"""(layer, q [tokens, heads, d], k and v [tokens, kv heads, d], scaling) -> [tokens, heads, d]."""
+
+
+class Layers(Protocol):
+    """The layers of a pass: they know whose tokens lie where, and multiply by each lane's own."""
+
+    def rows(self, name: str, ids: Tensor, padding: int) -> Tensor:
+        """Rows [tokens, hidden] of an embedding; that of the token `padding` has no gradient."""
+
+    def linear(self, names: Names, inputs: Tensor) -> Tensor:
+        """Maps [tokens, in] to the outputs [tokens, sum of out] of linear layers, side by side."""
+
+    def norm(self, names: Names, heads: tuple[int, ...], inputs: Tensor) -> Tensor:
+        """RMSNorm of [tokens, d], or of [tokens, heads, d] where so many heads have each name."""
 
 
 class PackedModel:
     """A causal language model whose passes serve many lanes.
 
+    Every operation is that of the library's model, in its order, on a token axis without padding.
+
     Attributes:
         template: The model as the library built it; its parameters are those of the base.
         base: The base's parameters by name, tied ones once.
+        architecture: What it is made of.
+        joined: The base's weights [sum of out, in] and biases of linear layers side by side.
     """
 
     def __init__(self, template: Any) -> None:
-        """Builds packed twins around the parameters of `template`, which are shared, not copied."""
-        self.template = template.requires_grad_(False)
-        self.base = {name: p.detach() for name, p in template.named_parameters()}
-        self._names = {id(p): name for name, p in template.named_parameters()}
-        self._pass = Pass()
-        model = copy.deepcopy(template, {id(p): p for p in template.parameters()}).eval()
-        self._anchor = torch.zeros((), device=template.device, requires_grad=True)
-        self._install(model)
-        model.config._attn_implementation = _ATTENTION
-        self._backbone = model.base_model
-        self._head = model.get_output_embeddings()
+        """Reads `template`, whose parameters are shared, not copied."""
+        self.template = template.requires_grad_(False).eval()
+        self.architecture = read_architecture(template)
+        parameters = dict(template.named_parameters())
+        self.joined = {names: _join(parameters, names) for names in self.architecture.joined}
+        self.base = {name: p.detach() for name, p in parameters.items()}
+
+    @property
+    def device(self) -> torch.device:
+        """Where it computes."""
+        device: torch.device = self.template.device
+        return device
 
     def full_copy(self) -> Any:
         """A model of its own, with a copy of the base's parameters."""
         return copy.deepcopy(self.template)
 
-    def hidden(self, ids: Tensor, positions: Tensor, parts: Segments, attend: Attend) -> Tensor:
+    def hidden(self, ids: Tensor, positions: Tensor, layers: Layers, attend: Attend) -> Tensor:
         """Returns the last hidden states [tokens, hidden] of the tokens `ids` at `positions`."""
-        self._pass.segments, self._pass.attend = parts, attend
-        output = self._backbone(
-            input_ids=ids.unsqueeze(0), position_ids=positions.unsqueeze(0), use_cache=False
-        )
-        hidden: Tensor = output.last_hidden_state[0]
-        return hidden
+        made_of = self.architecture
+        hidden = layers.rows(made_of.embedding, ids, made_of.padding)
+        if made_of.embedding_scale is not None:
+            hidden = hidden * made_of.embedding_scale.to(hidden.dtype)
+        rotation = self._rotation(positions)
+        for number, block in enumerate(made_of.blocks):
+            states = layers.norm((block.attention_norm,), (), hidden)
+            heads = self._heads(block, layers.linear(block.qkv, states), rotation, layers)
+            seen = attend(number, *heads, block.scaling)
+            hidden = _plus(hidden, layers.linear(block.output, seen.flatten(1)))
+            states = layers.norm((block.mlp_norm,), (), hidden)
+            gate, up = layers.linear(block.gate_up, states).chunk(2, -1)
+            hidden = _plus(hidden, layers.linear(block.down, block.activation(gate) * up))
+        return layers.norm((made_of.norm,), (), hidden)
 
-    def logits(self, hidden: Tensor, parts: Segments) -> Tensor:
+    def logits(self, hidden: Tensor, layers: Layers) -> Tensor:
         """Returns the logits [rows, vocabulary] of hidden states [rows, hidden]."""
-        self._pass.segments = parts
-        logits: Tensor = self._head(hidden.unsqueeze(0))[0]
-        return logits
+        return layers.linear(self.architecture.head, hidden)
 
-    def _install(self, model: Any) -> None:
-        for name, module in list(model.named_modules()):
-            if hasattr(module, "layer_idx"):
-                module.packed_pass = self._pass
-            own = [parameter for _, parameter in module.named_parameters(recurse=False)]
-            if own:
-                _replace(model, name, self._twin(module))
+    def _heads(
+        self, block: Block, joined: Tensor, rotation: tuple[Tensor, Tensor], layers: Layers
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries, keys and values [tokens, heads of each, d] from [tokens, all of them]."""
+        made_of = self.architecture
+        counts = (made_of.query_heads, made_of.key_heads)
+        heads = joined.view(joined.size(0), -1, made_of.head_width)
+        turning, values = torch.split(heads, [sum(counts), counts[1]], 1)
+        if block.head_norms:
+            turning = layers.norm(block.head_norms, counts, turning)
+        query, key = torch.split(_rotated(turning, rotation), list(counts), 1)
+        return query, key, values
 
-    def _twin(self, module: nn.Module) -> nn.Module:
-        names = {key: self._names[id(p)] for key, p in module.named_parameters(recurse=False)}
-        if isinstance(module, nn.Linear):
-            return PackedLinear(self._pass, self._anchor, names)
-        if isinstance(module, nn.Embedding):
-            return PackedEmbedding(self._pass, self._anchor, names, module)
-        assert list(names) == ["weight"], f"no twin of {module}"
-        return PackedNorm(self._pass, self._anchor, names, module)
+    def _rotation(self, positions: Tensor) -> tuple[Tensor, Tensor]:
+        """Cosines and sines [tokens, 1, d] of positions, from the library's table."""
+        longest = int(positions.max()) + 1
+        if self._rotary[0].size(0) < longest:
+            self._rotary = self._rotary_table(longest)
+        cosines, sines = (table.index_select(0, positions) for table in self._rotary)
+        return cosines.unsqueeze(1), sines.unsqueeze(1)
 
+    @cached_property
+    def _rotary(self) -> tuple[Tensor, Tensor]:
+        return self._rotary_table(1)
 
-def _replace(model: nn.Module, name: str, twin: nn.Module) -> None:
-    parent, _, leaf = name.rpartition(".")
-    setattr(model.get_submodule(parent), leaf, twin)
-
-
-def _packed_attention(
-    module: nn.Module,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    attention_mask: Tensor | None,
-    scaling: float,
-    **_: Any,
-) -> tuple[Tensor, None]:
-    """The attention function that the library calls: [1, heads, tokens, d] each."""
-    current: Any = module.packed_pass
-    rows = (x[0].transpose(0, 1) for x in (query, key, value))
-    return current.attend(module.layer_idx, *rows, scaling).unsqueeze(0), None
+    def _rotary_table(self, longest: int) -> tuple[Tensor, Tensor]:
+        positions = torch.arange(2 * longest, device=self.device).unsqueeze(0)
+        weight = next(iter(self.base.values()))
+        cosines, sines = self.template.base_model.rotary_emb(weight, positions)
+        return cosines[0], sines[0]
 
 
-_ATTENTION = "packed_lanes"
-AttentionInterface.register(_ATTENTION, _packed_attention)
+def _plus(residual: Tensor, states: Tensor) -> Tensor:
+    """The sum; in the memory of `states`, which nobody else reads, where no gradient is wanted."""
+    return residual + states if torch.is_grad_enabled() else states.add_(residual)
+
+
+def _rotated(heads: Tensor, rotation: tuple[Tensor, Tensor]) -> Tensor:
+    """Rotary embedding of [tokens, heads, d]: x cos + (-x2, x1) sin, with x = (x1, x2)."""
+    cosines, sines = rotation
+    first, second = heads.chunk(2, -1)
+    turned = torch.cat([-second, first], -1)
+    if torch.is_grad_enabled():
+        return heads * cosines + turned * sines
+    return (heads * cosines).add_(turned.mul_(sines))
+
+
+def _join(parameters: dict[str, Any], names: Names) -> tuple[Tensor, Tensor | None]:
+    """Lays parameters side by side in memory, as views of one tensor; weights and biases."""
+    weight = _side_by_side([parameters[name] for name in names])
+    biases = [parameters.get(bias_of(name)) for name in names]
+    bias = None if biases[0] is None else _side_by_side(biases)
+    return weight, bias
+
+
+def _side_by_side(parameters: list[Any]) -> Tensor:
+    joined: Tensor
+    if len(parameters) == 1:
+        joined = parameters[0].detach()
+        return joined
+    joined = torch.cat([parameter.detach() for parameter in parameters])
+    sizes = [parameter.size(0) for parameter in parameters]
+    for parameter, piece in zip(parameters, torch.split(joined, sizes), strict=True):
+        parameter.data = piece
+    return joined

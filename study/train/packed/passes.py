@@ -9,11 +9,12 @@ from torch import Tensor
 
 from study.train.packed.batch import Micro
 from study.train.packed.lane import Lane
-from study.train.packed.layers import apply
+from study.train.packed.layers import TrainedLayers, apply
 from study.train.packed.layout import Layout, lay_out
 from study.train.packed.loss import TargetLogProbs, token_losses
 from study.train.packed.model import PackedModel
 from study.train.packed.segments import Segments
+from study.train.packed.weights import LaneWeights
 
 Work = tuple[Lane, Micro]
 
@@ -31,17 +32,16 @@ def training_pass(model: PackedModel, work: Sequence[Work]) -> None:
     )
     if not work:
         return
-    device = model.template.device
-    layout = lay_out([lane.batch.lane_rows(micro) for lane, micro in work], device)
+    layout = lay_out([lane.batch.lane_rows(micro) for lane, micro in work], model.device)
     weights = [lane.weights for lane, _ in work]
     hidden = model.hidden(
         layout.ids,
         layout.positions,
-        Segments.of(weights, layout.sizes),
+        _layers(model, weights, layout.sizes),
         layout.attention,
     )
-    parts = Segments.of(weights, layout.prediction_sizes)
-    logits = model.logits(hidden.index_select(0, layout.sources), parts)
+    predicting = _layers(model, weights, layout.prediction_sizes)
+    logits = model.logits(hidden.index_select(0, layout.sources), predicting)
     temperatures = [lane.objective.temperature for lane, _ in work]
     if any(temperature != 1.0 for temperature in temperatures):
         inverse = [1 / temperature for temperature in temperatures]
@@ -50,6 +50,12 @@ def training_pass(model: PackedModel, work: Sequence[Work]) -> None:
     losses, clipped = _losses(work, layout, log_probs)
     losses.sum().backward()  # type: ignore[no-untyped-call]
     _note(work, layout, losses.detach(), clipped, log_probs.detach(), logits.detach())
+
+
+def _layers(
+    model: PackedModel, weights: Sequence[LaneWeights], sizes: Sequence[int]
+) -> TrainedLayers:
+    return TrainedLayers(model.architecture, Segments.of(weights, sizes), model.device)
 
 
 def _per_token(values: Sequence[float], layout: Layout) -> Tensor:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -23,9 +24,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from study.train.packed.attention import Cache, CachedAttention, gather
-from study.train.packed.layout import Ints, LaneRows, lay_out, within
+from study.train.packed.layout import Ints, LaneRows, Layout, lay_out, within
 from study.train.packed.model import PackedModel
-from study.train.packed.segments import Segments
+from study.train.packed.stacks import Stacks, stack_order
 from study.train.packed.weights import LaneWeights
 
 
@@ -99,9 +100,9 @@ def complete(
         end: Tokens that end a completion.
         length: Most tokens of a completion.
     """
-    # Lanes whose prompts are padded alike side by side: their rows attend together. Among them
-    # those that share the base: their rows are multiplied together.
-    keys = [(request.longest, request.weights.shares_base) for request in requests]
+    # Lanes of one kind side by side: their rows are multiplied together. Among them those whose
+    # prompts are padded alike: their rows attend together.
+    keys = [(*stack_order(request.weights), request.longest) for request in requests]
     order = sorted(range(len(requests)), key=keys.__getitem__)
     found = _Rollout(model, [requests[i] for i in order], end, length).run()
     return [found[order.index(i)] for i in range(len(requests))]
@@ -124,7 +125,7 @@ class _Rollout:
         self, model: PackedModel, requests: Sequence[Request], end: Sequence[int], length: int
     ) -> None:
         self.model, self.length = model, length
-        self.device = model.template.device
+        self.device = model.device
         self.end = torch.tensor(list(end), device=self.device)
         self.lanes = _lanes(requests)
         self.lane_of = np.repeat(np.arange(len(requests)), [r.rows for r in requests])
@@ -136,7 +137,7 @@ class _Rollout:
         self.entropy = torch.zeros(total, device=self.device)
         self.open = np.ones(total, bool)
         self.prefix = _prompt_of(requests)  # of each open row; those of one prompt side by side
-        self.owner = np.repeat(np.arange(len(requests)), [len(r.prompts) for r in requests])
+        self.stacks = Stacks(model, [request.weights for request in requests])
         self.prompt_lengths = np.array([len(p) for request in requests for p in request.prompts])
 
     def run(self) -> list[Completions]:
@@ -153,34 +154,49 @@ class _Rollout:
     def _prefill(self) -> Tensor:
         """Passes each prompt once and fills the caches; the logits of its next token."""
         requests = [lane.request for lane in self.lanes]
+        tokens = self.stacks.rows(np.array([sum(map(len, r.prompts)) for r in requests]))
+        sizes = np.bincount(tokens.owner).tolist()
+        # Rows of neighbours whose prompts are padded alike attend together.
+        runs = np.cumsum([a.longest != b.longest for a, b in pairwise([requests[0], *requests])])
         layout = lay_out(
-            [LaneRows(r.prompts, [], [], (r.longest, 0)) for r in requests], self.device
+            [
+                LaneRows(r.prompts, [], [], (r.longest, 0), block=run, size=size)
+                for r, run, size in zip(requests, runs.tolist(), sizes, strict=True)
+            ],
+            self.device,
         )
-        lengths = self._tensor(self.prompt_lengths)
-        counts = [block.prompts.size(0) for block in layout.blocks]
-        caches = [
-            Cache(own, block.prompts.size(1), block.prompts.size(1) + self.length)
-            for own, block in zip(torch.split(lengths, counts), layout.blocks, strict=True)
-        ]
-        self.caches = CachedAttention(caches)
+        self.caches = caches = self._empty_caches(layout)
 
         def attend(layer: int, q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
-            for cache, block in zip(caches, layout.blocks, strict=True):
+            for cache, block in zip(caches.caches, layout.blocks, strict=True):
                 cache.add_layer(gather(k, block.prompts), gather(v, block.prompts))
             return layout.attention(layer, q, k, v, scale)
 
-        weights = [request.weights for request in requests]
-        positions = self._tensor(within(self.prompt_lengths))
-        parts = Segments.of(weights, layout.sizes)
-        hidden = self.model.hidden(layout.ids, positions, parts, attend)
-        return self.model.logits(hidden[layout.last_prompt_tokens], self._segments())
+        positions = self._tensor(within(self.prompt_lengths)[tokens.item])
+        hidden = self.model.hidden(layout.ids, positions, tokens.layers, attend)
+        counts = np.array([len(r.prompts) for r in requests])
+        self._go_on(counts, np.arange(self.prompt_lengths.size))
+        self.prefix = self.rows.place[self.prefix]
+        ends = layout.last_prompt_tokens[self._tensor(self.rows.item)]
+        return self.model.logits(hidden[ends], self.rows.layers)
+
+    def _empty_caches(self, layout: Layout) -> CachedAttention:
+        """A cache for each block of prompts."""
+        blocks = [block.prompts for block in layout.blocks]
+        lengths = torch.split(self._tensor(self.prompt_lengths), [b.size(0) for b in blocks])
+        return CachedAttention(
+            [
+                Cache(own, block.size(1), block.size(1) + self.length)
+                for own, block in zip(lengths, blocks, strict=True)
+            ]
+        )
 
     def _choose(self, logits: Tensor, draws: Tensor, step: int) -> None:
         """Chooses a token for each open row, and closes the rows that end with it."""
         temperatures = np.array([lane.request.temperature for lane in self.lanes], np.float32)
         scaled = logits
         if (temperatures != 1).any():
-            scaled = logits / self._tensor(temperatures[self.owner]).unsqueeze(1)
+            scaled = logits / self._tensor(temperatures[self.rows.owner]).unsqueeze(1)
         probabilities = torch.softmax(scaled, -1)
         if not bool(torch.isfinite(probabilities.sum())):
             self._drop_diverged(probabilities)
@@ -208,7 +224,7 @@ class _Rollout:
     def _drop_diverged(self, probabilities: Tensor) -> None:
         """Ends the lanes of prefixes whose probabilities are not finite; others never notice."""
         finite = torch.isfinite(probabilities).all(-1).cpu().numpy()
-        for number in np.unique(self.owner[~finite]):
+        for number in np.unique(self.rows.owner[~finite]):
             self.lanes[number].finite = False
             self._close(np.flatnonzero(self.lane_of == number))
 
@@ -219,22 +235,23 @@ class _Rollout:
         keys, first, own = np.unique(
             self.prefix[rows] * vocabulary + tokens, return_index=True, return_inverse=True
         )
-        parents = keys // vocabulary
-        self.prefix[rows] = own
-        self.owner = self.lane_of[rows[first]]
+        counts = np.bincount(self.lane_of[rows[first]], minlength=len(self.lanes))
+        self._go_on(counts, keys // vocabulary)
+        self.prefix[rows] = self.rows.place[own]
+        return self._tensor(keys[self.rows.item] % vocabulary)
+
+    def _go_on(self, counts: Ints, parents: Ints) -> None:
+        """Goes on with prefixes, so many of each lane, that continue those of `parents`."""
+        self.rows = self.stacks.rows(counts)
+        parents = parents[self.rows.item]
         self.prompt_lengths = self.prompt_lengths[parents]
         self.caches.keep(parents, self.device)
-        return self._tensor(keys % vocabulary)
 
     def _decode(self, tokens: Tensor, step: int) -> Tensor:
         """Passes the last token of each prefix; the logits of the next."""
         self.caches.step = step
-        positions, parts = self._tensor(self.prompt_lengths + step), self._segments()
-        return self.model.logits(self.model.hidden(tokens, positions, parts, self.caches), parts)
-
-    def _segments(self) -> Segments:
-        sizes = np.bincount(self.owner, minlength=len(self.lanes)).tolist()
-        return Segments.of([lane.request.weights for lane in self.lanes], sizes)
+        positions, layers = self._tensor(self.prompt_lengths + step), self.rows.layers
+        return self.model.logits(self.model.hidden(tokens, positions, layers, self.caches), layers)
 
     def _tensor(self, values: NDArray[Any]) -> Tensor:
         return torch.from_numpy(values).to(self.device)

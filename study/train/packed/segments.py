@@ -1,9 +1,9 @@
-"""Whose tokens a pass holds, and where they lie on its axis."""
+"""Whose tokens a training pass holds, and where they lie on its axis."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 import torch
@@ -11,9 +11,6 @@ from torch import Tensor
 
 from study.train.packed.products import rows_are_independent
 from study.train.packed.weights import LaneWeights
-
-Attend = Callable[[int, Tensor, Tensor, Tensor, float], Tensor]
-"""(layer, q [tokens, heads, d], k and v [tokens, kv heads, d], scaling) -> [tokens, heads, d]."""
 
 
 @dataclass(frozen=True)
@@ -47,18 +44,14 @@ class Segments:
             start += size
         return found
 
+    def pieces(self, tokens: Tensor) -> tuple[Tensor, ...]:
+        """Each lane's slice of the first dimension."""
+        return torch.split_with_sizes(tokens, self.sizes)
+
     def split(self, tokens: Tensor) -> Iterator[tuple[LaneWeights, Tensor]]:
         """Each lane with its slice of the first dimension."""
-        return zip(self.lanes, torch.split_with_sizes(tokens, self.sizes), strict=True)
+        return zip(self.lanes, self.pieces(tokens), strict=True)
 
     def trained(self, name: str) -> bool:
         """Whether some lane has a gradient for this name."""
         return any(lane.trains(name) for lane in self.lanes)
-
-
-@dataclass
-class Pass:
-    """What the layers need to know of the pass that runs."""
-
-    segments: Segments = field(default_factory=lambda: Segments([], []))
-    attend: Attend | None = None

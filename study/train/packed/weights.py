@@ -9,9 +9,29 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from functools import cached_property
+from typing import Protocol
 
 import torch
 from torch import Tensor
+
+from study.train.packed.architecture import Names, bias_of
+from study.train.packed.filled import Filled
+
+Inner = list[Tensor]
+"""x A^T of each target among linear layers that lie side by side."""
+
+
+class Base(Protocol):
+    """What lanes with adapters share."""
+
+    @property
+    def base(self) -> Mapping[str, Tensor]:
+        """Parameters by name, tied ones once."""
+
+    @property
+    def joined(self) -> Mapping[Names, tuple[Tensor, Tensor | None]]:
+        """Weights [sum of out, in] and biases of linear layers side by side."""
 
 
 class LaneWeights(ABC):
@@ -42,17 +62,21 @@ class LaneWeights(ABC):
         """The lane's tensor of this name, an adapter beside it left out."""
 
     @abstractmethod
+    def joined(self, names: Names) -> tuple[Tensor, Tensor | None]:
+        """Weight [sum of out, in] and bias [sum of out] of linear layers side by side."""
+
+    @abstractmethod
     def trains(self, name: str) -> bool:
         """Whether the lane has a gradient for this name."""
 
     @abstractmethod
-    def adapt(self, name: str, inputs: Tensor, outputs: Tensor) -> Tensor | None:
-        """Adds what an adapter contributes to a linear layer.
+    def adapt(self, names: Names, inputs: Tensor, outputs: Tensor) -> Inner:
+        """Adds what adapters contribute to linear layers side by side.
 
         Args:
-            name: The layer's weight.
-            inputs: Its inputs [n, in].
-            outputs: The product [n, out] with the weight, which is added to.
+            names: The layers' weights.
+            inputs: Their inputs [n, in].
+            outputs: The products [n, sum of out] with the weights, which are added to.
 
         Returns:
             What `backward` wants to have again.
@@ -60,15 +84,15 @@ class LaneWeights(ABC):
 
     @abstractmethod
     def backward(
-        self, name: str, saved: tuple[Tensor, Tensor | None], gradient: Tensor, out: Tensor | None
+        self, names: Names, saved: tuple[Tensor, Inner], gradient: Tensor, out: Tensor | None
     ) -> None:
-        """Adds a linear layer's gradient to what the lane trains of it.
+        """Adds the gradient of linear layers side by side to what the lane trains of them.
 
         Args:
-            name: The layer's weight.
-            saved: Its inputs [n, in], and what `adapt` returned.
-            gradient: Gradient of its outputs [n, out].
-            out: Gradient of its inputs through the weight [n, in]; an adapter's is added.
+            names: The layers' weights.
+            saved: Their inputs [n, in], and what `adapt` returned.
+            gradient: Gradient of their outputs [n, sum of out].
+            out: Gradient of the inputs through the weights [n, in]; adapters' are added.
         """
 
 
@@ -92,19 +116,30 @@ class FullWeights(LaneWeights):
         """The lane's own tensor."""
         return self.parameters[name]
 
+    def joined(self, names: Names) -> tuple[Tensor, Tensor | None]:
+        """The lane's own tensors."""
+        biases = tuple(map(bias_of, names))
+        with_bias = biases[0] in self.parameters
+        return side_by_side(self.parameters, names), (
+            side_by_side(self.parameters, biases) if with_bias else None
+        )
+
     def trains(self, name: str) -> bool:
         """Every parameter is trained."""
         return True
 
-    def adapt(self, name: str, inputs: Tensor, outputs: Tensor) -> Tensor | None:
+    def adapt(self, names: Names, inputs: Tensor, outputs: Tensor) -> Inner:
         """Nothing to add."""
-        return None
+        return []
 
     def backward(
-        self, name: str, saved: tuple[Tensor, Tensor | None], gradient: Tensor, out: Tensor | None
+        self, names: Names, saved: tuple[Tensor, Inner], gradient: Tensor, out: Tensor | None
     ) -> None:
-        """dW += g^T x."""
-        self.gradients[name].addmm_(gradient.t(), saved[0])
+        """dW += g^T x; db += sum of g."""
+        side_by_side(self.gradients, names).addmm_(gradient.t(), saved[0])
+        biases = tuple(map(bias_of, names))
+        if biases[0] in self.gradients:
+            side_by_side(self.gradients, biases).add_(gradient.sum(0))
 
 
 class AdapterWeights(LaneWeights):
@@ -118,14 +153,14 @@ class AdapterWeights(LaneWeights):
 
     def __init__(
         self,
-        base: Mapping[str, Tensor],
+        base: Base,
         adapters: Mapping[str, tuple[Tensor, Tensor]],
         scaling: float,
     ) -> None:
         """Builds the lane.
 
         Args:
-            base: Parameters by name, tied ones once; never written to.
+            base: What it adapts; never written to.
             adapters: Initial A and B by the name of the weight that they adapt.
             scaling: alpha / r.
         """
@@ -133,43 +168,70 @@ class AdapterWeights(LaneWeights):
         for name, (a, b) in adapters.items():
             initial |= {f"{name} A": a, f"{name} B": b}
         super().__init__(initial, sum(tensor.numel() for tensor in initial.values()))
-        self._base, self._scaling = base, scaling
+        self.base, self.scaling = base, scaling
         own = self.parameters
         self.adapters = {name: (own[f"{name} A"], own[f"{name} B"]) for name in adapters}
-        self._transposed = {name: (a.t(), b.t()) for name, (a, b) in self.adapters.items()}
+
+    @cached_property
+    def filled(self) -> Filled:
+        """Their layout for batched products."""
+        joined = self.base.joined
+        outputs = {name: self.weight(name).size(0) for names in joined for name in names}
+        return Filled(self.adapters, joined, outputs)
 
     def weight(self, name: str) -> Tensor:
         """The base's tensor."""
-        return self._base[name]
+        return self.base.base[name]
+
+    def joined(self, names: Names) -> tuple[Tensor, Tensor | None]:
+        """The base's tensors."""
+        return self.base.joined[names]
 
     def trains(self, name: str) -> bool:
         """Targets are trained, nothing else."""
         return name in self.adapters
 
-    def adapt(self, name: str, inputs: Tensor, outputs: Tensor) -> Tensor | None:
-        """y += s (x A^T) B^T; returns x A^T."""
-        if name not in self.adapters:
-            return None
-        a, b = self._transposed[name]
-        inner = torch.mm(inputs, a)
-        outputs.addmm_(inner, b, alpha=self._scaling)
-        return inner
+    def adapt(self, names: Names, inputs: Tensor, outputs: Tensor) -> Inner:
+        """y += s (x A^T) B^T; returns x A^T of each target."""
+        found: Inner = []
+        for name, own in self._columns(names, outputs):
+            a, b = self.adapters[name]
+            inner = torch.mm(inputs, a.t())
+            own.addmm_(inner, b.t(), alpha=self.scaling)
+            found.append(inner)
+        return found
 
     def backward(
-        self, name: str, saved: tuple[Tensor, Tensor | None], gradient: Tensor, out: Tensor | None
+        self, names: Names, saved: tuple[Tensor, Inner], gradient: Tensor, out: Tensor | None
     ) -> None:
         """dB += s g^T (x A^T); dA += h^T x and dx += h A with h = s g B."""
-        if name not in self.adapters:
-            return
-        a, b = self.adapters[name]
-        inputs, inner = saved
-        assert inner is not None, "adapt returned it"
-        # Thin products up to four times as fast as g B and g^T (x A^T) written as they stand.
-        to_inner = torch.mm(gradient, b.t().contiguous().t()).mul_(self._scaling)
-        self.gradients[f"{name} B"].add_((inner.t() @ gradient).t(), alpha=self._scaling)
-        self.gradients[f"{name} A"].addmm_(to_inner.t(), inputs)
-        if out is not None:
-            out.addmm_(to_inner, a)
+        inputs, inners = saved
+        for (name, own), inner in zip(self._columns(names, gradient), inners, strict=True):
+            a, b = self.adapters[name]
+            # Thin products up to four times as fast as g B and g^T (x A^T) as they stand.
+            to_inner = torch.mm(own, b.t().contiguous().t()).mul_(self.scaling)
+            self.gradients[f"{name} B"].add_((inner.t() @ own).t(), alpha=self.scaling)
+            self.gradients[f"{name} A"].addmm_(to_inner.t(), inputs)
+            if out is not None:
+                out.addmm_(to_inner, a)
+
+    def _columns(self, names: Names, joined: Tensor) -> list[tuple[str, Tensor]]:
+        """Each target among layers side by side, with its columns of [n, sum of out]."""
+        columns = torch.split(joined, [self.weight(name).size(0) for name in names], 1)
+        pairs = zip(names, columns, strict=True)
+        return [(name, own) for name, own in pairs if name in self.adapters]
+
+
+def side_by_side(tensors: Mapping[str, Tensor], names: Names) -> Tensor:
+    """One view of tensors that lie side by side in the memory of a flat vector."""
+    first = tensors[names[0]]
+    if len(names) == 1:
+        return first
+    sizes = [tensors[name].numel() for name in names]
+    starts = [tensors[name].storage_offset() for name in names]
+    assert starts == [starts[0] + sum(sizes[:i]) for i in range(len(names))], names
+    shape = (sum(tensors[name].size(0) for name in names), *first.shape[1:])
+    return first.as_strided(shape, first.stride())
 
 
 def _views(flat: Tensor, shapes: Mapping[str, torch.Size]) -> dict[str, Tensor]:
