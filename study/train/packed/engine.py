@@ -53,12 +53,12 @@ class _Pack:
         template = load_model(first.config.model)
         if torch.cuda.is_available():
             template = template.to("cuda")
-        self.model = PackedModel(template)
         self.shared = Shared(first, template)
+        self.model = PackedModel(template, self.shared.no_decay)
         self.sink, self.next_run = sink, next_run
         self.lanes: list[Lane] = []
         self.base_hash = hash_parameters(self.model.base.items())
-        self.base_evaluations: dict[object, Evaluation] = {}
+        self.base_evaluations: dict[object, Evaluation | Diverged] = {}
         for spec in runs:
             self._open(spec)
 
@@ -132,16 +132,20 @@ class _Pack:
 
     def _evaluate(self, lanes: list[Lane]) -> None:
         """Evaluates lanes, asks for each whether it goes on, and ends those at their last step."""
-        self._recall([lane for lane in lanes if lane.step == 0])
-        for chunk in evaluation_chunks([lane for lane in lanes if lane.evaluation_due]):
+        untrained = [lane for lane in lanes if lane.step == 0]
+        self._recall(untrained)
+        distinct = {base_key(lane): lane for lane in untrained if lane.evaluation_due}
+        trained = [lane for lane in lanes if lane.step > 0]
+        for chunk in evaluation_chunks([*distinct.values(), *trained]):
             began = time.perf_counter()
             found = evaluate(self.model, chunk)
             self._share(chunk, began)
             for lane, evaluation in zip(chunk, found, strict=True):
-                with self._guarded(lane.spec.run_id):
-                    lane.evaluated(evaluation)
-                    if lane.step == 0 and isinstance(evaluation, Evaluation):
-                        self.base_evaluations[base_key(lane)] = evaluation
+                if lane.step == 0:
+                    self.base_evaluations[base_key(lane)] = evaluation
+                else:
+                    self._take_in(lane, evaluation)
+        self._recall(untrained)
         for lane in [lane for lane in lanes if lane in self.lanes]:
             with self._guarded(lane.spec.run_id):
                 lane.go_on()
@@ -149,9 +153,12 @@ class _Pack:
     def _recall(self, lanes: list[Lane]) -> None:
         """Untrained lanes of equal draws have equal evaluations: one is enough."""
         for lane in lanes:
-            if (known := self.base_evaluations.get(base_key(lane))) is not None:
-                with self._guarded(lane.spec.run_id):
-                    lane.evaluated(known)
+            if lane.evaluation_due and (known := self.base_evaluations.get(base_key(lane))):
+                self._take_in(lane, known)
+
+    def _take_in(self, lane: Lane, evaluation: Evaluation | Diverged) -> None:
+        with self._guarded(lane.spec.run_id):
+            lane.evaluated(evaluation)
 
     def _share(self, lanes: Sequence[Lane], began: float) -> None:
         """Charges each lane its part of the time since `began`, by its rows."""

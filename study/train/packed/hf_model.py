@@ -18,17 +18,16 @@ from study.train.packed.model import PackedModel
 from study.train.packed.weights import AdapterWeights, FullWeights, LaneWeights
 
 
-def initial_weights(spec: RunSpec, model: PackedModel, no_decay: frozenset[str]) -> LaneWeights:
+def initial_weights(spec: RunSpec, model: PackedModel) -> LaneWeights:
     """The weights before step 0: PEFT's own initialisation under the run's seed.
 
     Args:
         spec: The run.
         model: The packed model.
-        no_decay: Parameters of a full model that weight decay leaves alone.
     """
     method = spec.config.method
     if not isinstance(method, LoraMethod):
-        return FullWeights(model.base, no_decay)
+        return FullWeights(model)
     with _library_model(spec, model) as peft_model:
         found = {name: p.detach().clone() for name, p in peft_model.named_parameters()}
     adapters = {

@@ -88,7 +88,7 @@ class Lane:
         )
         self.ledger = Ledger(spec, sink, self.scorer, self.reward)
         self.keeper = Keeper(self.config, spec.directory, shared.tokenizer, self.exported)
-        self.weights = initial_weights(spec, model, shared.no_decay)
+        self.weights = initial_weights(spec, model)
         check_trainable(trained(self.weights), spec.trainable_params)
         self.optimizer = LaneOptimizer(self.weights, self.objective)
         self.draws = Draws.of(self.config.seed, model.template.device)

@@ -118,7 +118,8 @@ class _Rows(torch.autograd.Function):
 
 def inverse_root(inputs: Tensor, epsilon: float) -> Tensor:
     """1 / sqrt(mean x^2 + eps) over the last dimension."""
-    return torch.rsqrt(inputs.pow(2).mean(-1, keepdim=True).add_(epsilon))
+    squares = inputs.pow(2).sum(-1, keepdim=True).div_(inputs.size(-1))
+    return torch.rsqrt(squares.add_(epsilon))
 
 
 def norm_weight(weights: Sequence[Tensor], heads: Sequence[int]) -> Tensor:

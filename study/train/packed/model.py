@@ -11,9 +11,15 @@ import torch
 from torch import Tensor
 
 from study.train.packed.architecture import Block, Names, bias_of, read_architecture
+from study.train.packed.flat import flatten, side_by_side
 
 Attend = Callable[[int, Tensor, Tensor, Tensor, float], Tensor]
 """(layer, q [tokens, heads, d], k and v [tokens, kv heads, d], scaling) -> [tokens, heads, d]."""
+
+
+MERGED_PARAMS = 2**18
+"""Up to so many parameters a lane with adapters samples from merged weights. Larger copies would
+fall out of the processor's caches, and take more memory than the lane's own states."""
 
 
 class Layers(Protocol):
@@ -38,16 +44,33 @@ class PackedModel:
         template: The model as the library built it; its parameters are those of the base.
         base: The base's parameters by name, tied ones once.
         architecture: What it is made of.
-        joined: The base's weights [sum of out, in] and biases of linear layers side by side.
+        flat: The base's parameters side by side, of which those in `base` are views.
+        decayed: Elements of `flat`, from its beginning, that weight decay applies to.
+        joined: The base's weights [sum of out, in] and biases of linear layers that read the same
+            inputs, side by side.
     """
 
-    def __init__(self, template: Any) -> None:
-        """Reads `template`, whose parameters are shared, not copied."""
+    def __init__(self, template: Any, no_decay: frozenset[str]) -> None:
+        """Moves the parameters of `template` into one vector, which both then share.
+
+        Args:
+            template: The model.
+            no_decay: Names without weight decay; they come last in the vector.
+        """
         self.template = template.requires_grad_(False).eval()
         self.architecture = read_architecture(template)
         parameters = dict(template.named_parameters())
-        self.joined = {names: _join(parameters, names) for names in self.architecture.joined}
-        self.base = {name: p.detach() for name, p in parameters.items()}
+        names = sorted(parameters, key=lambda name: name in no_decay)  # stable: the model's order
+        self.flat, self.base = flatten({name: parameters[name] for name in names})
+        for name, parameter in parameters.items():
+            parameter.data = self.base[name]
+        self.decayed = sum(p.numel() for name, p in self.base.items() if name not in no_decay)
+        self.joined = {names: self._joined(names) for names in self.architecture.joined}
+
+    @property
+    def merges(self) -> bool:
+        """Whether rollouts add the product of adapters to a copy of the base's weights."""
+        return self.flat.numel() <= MERGED_PARAMS
 
     @property
     def device(self) -> torch.device:
@@ -73,12 +96,18 @@ class PackedModel:
             hidden = _plus(hidden, layers.linear(block.output, seen.flatten(1)))
             states = layers.norm((block.mlp_norm,), (), hidden)
             gate, up = layers.linear(block.gate_up, states).chunk(2, -1)
-            hidden = _plus(hidden, layers.linear(block.down, block.activation(gate) * up))
+            states = _times(block.activation(gate), up)
+            hidden = _plus(hidden, layers.linear(block.down, states))
         return layers.norm((made_of.norm,), (), hidden)
 
     def logits(self, hidden: Tensor, layers: Layers) -> Tensor:
         """Returns the logits [rows, vocabulary] of hidden states [rows, hidden]."""
         return layers.linear(self.architecture.head, hidden)
+
+    def _joined(self, names: Names) -> tuple[Tensor, Tensor | None]:
+        biases = tuple(map(bias_of, names))
+        bias = side_by_side(self.base, biases) if biases[0] in self.base else None
+        return side_by_side(self.base, names), bias
 
     def _heads(
         self, block: Block, joined: Tensor, rotation: tuple[Tensor, Tensor], layers: Layers
@@ -117,6 +146,11 @@ def _plus(residual: Tensor, states: Tensor) -> Tensor:
     return residual + states if torch.is_grad_enabled() else states.add_(residual)
 
 
+def _times(gate: Tensor, states: Tensor) -> Tensor:
+    """The product; in the memory of `gate` where no gradient is wanted."""
+    return gate * states if torch.is_grad_enabled() else gate.mul_(states)
+
+
 def _rotated(heads: Tensor, rotation: tuple[Tensor, Tensor]) -> Tensor:
     """Rotary embedding of [tokens, heads, d]: x cos + (-x2, x1) sin, with x = (x1, x2)."""
     cosines, sines = rotation
@@ -125,23 +159,3 @@ def _rotated(heads: Tensor, rotation: tuple[Tensor, Tensor]) -> Tensor:
     if torch.is_grad_enabled():
         return heads * cosines + turned * sines
     return (heads * cosines).add_(turned.mul_(sines))
-
-
-def _join(parameters: dict[str, Any], names: Names) -> tuple[Tensor, Tensor | None]:
-    """Lays parameters side by side in memory, as views of one tensor; weights and biases."""
-    weight = _side_by_side([parameters[name] for name in names])
-    biases = [parameters.get(bias_of(name)) for name in names]
-    bias = None if biases[0] is None else _side_by_side(biases)
-    return weight, bias
-
-
-def _side_by_side(parameters: list[Any]) -> Tensor:
-    joined: Tensor
-    if len(parameters) == 1:
-        joined = parameters[0].detach()
-        return joined
-    joined = torch.cat([parameter.detach() for parameter in parameters])
-    sizes = [parameter.size(0) for parameter in parameters]
-    for parameter, piece in zip(parameters, torch.split(joined, sizes), strict=True):
-        parameter.data = piece
-    return joined

@@ -1,10 +1,8 @@
 """Completions for many lanes at once, with each lane's own random draws.
 
 A lane's draws are those of the library's ``generate`` under the lane's seed: for each new token one
-call of ``torch.multinomial`` over all rows, finished ones included, until all have ended.
-``multinomial`` with one sample divides the probabilities by exponential draws and takes the
-largest quotient (the exponential race), so the draws are made for all rows and only the quotients
-of rows that go on are formed.
+call of ``torch.multinomial`` over all rows, finished ones included, until all have ended
+(:mod:`study.train.packed.race`).
 
 Rows of a lane that have the same prompt and so far the same tokens are one *prefix*: the model sees
 each prefix once, and its probabilities serve all its rows. At first there is a prefix for each
@@ -26,7 +24,8 @@ from torch import Tensor
 from study.train.packed.attention import Cache, CachedAttention, gather
 from study.train.packed.layout import Ints, LaneRows, Layout, lay_out, within
 from study.train.packed.model import PackedModel
-from study.train.packed.stacks import Stacks, stack_order
+from study.train.packed.race import Race
+from study.train.packed.stacks import Stacks
 from study.train.packed.weights import LaneWeights
 
 
@@ -102,7 +101,7 @@ def complete(
     """
     # Lanes of one kind side by side: their rows are multiplied together. Among them those whose
     # prompts are padded alike: their rows attend together.
-    keys = [(*stack_order(request.weights), request.longest) for request in requests]
+    keys = [(*request.weights.kind, request.longest) for request in requests]
     order = sorted(range(len(requests)), key=keys.__getitem__)
     found = _Rollout(model, [requests[i] for i in order], end, length).run()
     return [found[order.index(i)] for i in range(len(requests))]
@@ -143,9 +142,9 @@ class _Rollout:
     def run(self) -> list[Completions]:
         """Prefills, then decodes until every row has ended."""
         logits = self._prefill()
-        draws = torch.ones(self.open.size, logits.size(1), device=self.device)
+        race = Race(self.open.size, logits.size(1), self.device)
         for step in range(self.length):
-            self._choose(logits, draws, step)
+            self._choose(logits, race, step)
             if step + 1 == self.length or not self.open.any():
                 break
             logits = self._decode(self._branch(step, logits.size(1)), step)
@@ -191,7 +190,7 @@ class _Rollout:
             ]
         )
 
-    def _choose(self, logits: Tensor, draws: Tensor, step: int) -> None:
+    def _choose(self, logits: Tensor, race: Race, step: int) -> None:
         """Chooses a token for each open row, and closes the rows that end with it."""
         temperatures = np.array([lane.request.temperature for lane in self.lanes], np.float32)
         scaled = logits
@@ -203,10 +202,10 @@ class _Rollout:
         for lane in self.lanes:
             for choice, start, stop in lane.running:
                 if choice.generator is not None:
-                    draws[start:stop].exponential_(1, generator=choice.generator)
+                    race.draw(start, stop, choice.generator)
         rows = np.flatnonzero(self.open)
         index, place = self._tensor(rows), self._tensor(self.prefix[rows])
-        tokens = (probabilities[place] / draws[index]).argmax(-1)
+        tokens = race.winners(probabilities.index_select(0, place), index)
         for _, start, stop in self.greedy:
             own = slice(*np.searchsorted(rows, (start, stop)))
             tokens[own] = logits.argmax(-1)[place[own]]

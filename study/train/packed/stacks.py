@@ -11,7 +11,7 @@ would get alone.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -24,7 +24,7 @@ from study.train.packed.layers import inverse_root, norm_weight
 from study.train.packed.layout import Ints
 from study.train.packed.model import PackedModel
 from study.train.packed.products import LEAST_ROWS, multiply, rows_are_independent
-from study.train.packed.weights import AdapterWeights, FullWeights, LaneWeights
+from study.train.packed.weights import AdapterWeights, LaneWeights
 
 
 class Stack(ABC):
@@ -57,55 +57,53 @@ class Stack(ABC):
                 product is there and the adapters' is added.
         """
 
-    def _of_lanes(self, key: object, view: Callable[[], Tensor]) -> Tensor:
-        """A view [lanes, ...] of the values, made once; `view` is that of the first lane."""
-        if key not in self._known:
-            first = view()
-            self._known[key] = self._values.as_strided(
-                (self.lanes, *first.shape),
-                (self._values.stride(0), *first.stride()),
-                first.storage_offset(),
-            )
-        return self._known[key]
+    def _of_lanes(self, like: Tensor) -> Tensor:
+        """The lanes' tensors [lanes, ...] that lie where `like` lies in a vector of one lane."""
+        where = (like.storage_offset(), like.shape)
+        if where not in self._known:
+            shape, strides = (self.lanes, *like.shape), (self._values.stride(0), *like.stride())
+            self._known[where] = self._values.as_strided(shape, strides, like.storage_offset())
+        return self._known[where]
 
 
-class FullStack(Stack):
-    """Lanes of full fine-tuning."""
+class DenseStack(Stack):
+    """Lanes with matrices of their own: full fine-tuning, and adapters merged into the base."""
 
     shares_base = False
 
-    def __init__(self, values: Tensor, like: FullWeights) -> None:
-        """Takes in the lanes' flat vectors, laid out as that of `like`."""
+    def __init__(self, model: PackedModel, values: Tensor) -> None:
+        """Takes in vectors that are laid out as the model's."""
         super().__init__(values)
-        self._like = like
+        self._model = model
 
     @staticmethod
-    def of(lanes: Sequence[FullWeights]) -> FullStack:
-        """Stacks lanes; a single one is not copied."""
-        if len(lanes) == 1:
-            return FullStack(lanes[0].flat.unsqueeze(0), lanes[0])
-        return FullStack(torch.stack([lane.flat for lane in lanes]), lanes[0])
+    def of(model: PackedModel, lanes: Sequence[LaneWeights]) -> DenseStack:
+        """Stacks lanes; a single one of full fine-tuning is not copied."""
+        vectors = [
+            lane.merged() if isinstance(lane, AdapterWeights) else lane.flat for lane in lanes
+        ]
+        values = vectors[0].unsqueeze(0) if len(vectors) == 1 else torch.stack(vectors)
+        return DenseStack(model, values)
 
-    def keep(self, lanes: Ints) -> FullStack:
+    def keep(self, lanes: Ints) -> DenseStack:
         """The stack of some of its lanes."""
-        return FullStack(self._values[torch.from_numpy(lanes)], self._like)
+        return DenseStack(self._model, self._values[torch.from_numpy(lanes)])
 
     def weight(self, name: str) -> Tensor:
         """The lanes' tensors [lanes, ...] of this name."""
-        return self._of_lanes(name, lambda: self._like.weight(name))
+        return self._of_lanes(self._model.base[name])
 
     def linear(self, names: Names, inputs: Tensor, outputs: Tensor) -> None:
         """y = x W^T + b."""
-        weight, bias = self._like.joined(names)
-        weights = self._of_lanes(names, lambda: weight)
-        shift = None if bias is None else self._of_lanes((*names, "bias"), lambda: bias)
+        weight, bias = self._model.joined[names]
+        weights = self._of_lanes(weight).transpose(1, 2)
+        shifts = None if bias is None else self._of_lanes(bias)
         if self.lanes == 1:
-            own = None if shift is None else shift[0]
-            multiply(inputs[0], weights[0].t(), own, outputs[0])
-        elif shift is None:
-            torch.bmm(inputs, weights.transpose(1, 2), out=outputs)
+            multiply(inputs[0], weights[0], None if shifts is None else shifts[0], outputs[0])
+        elif shifts is None:
+            torch.bmm(inputs, weights, out=outputs)
         else:
-            torch.baddbmm(shift.unsqueeze(1), inputs, weights.transpose(1, 2), out=outputs)
+            torch.baddbmm(shifts.unsqueeze(1), inputs, weights, out=outputs)
 
 
 class AdapterStack(Stack):
@@ -138,8 +136,7 @@ class AdapterStack(Stack):
         place = self._like.filled.places.get(names)
         if place is None:
             return
-        a = self._of_lanes((names, "A"), lambda: place.a)
-        b = self._of_lanes((names, "B"), lambda: place.b)
+        a, b = self._of_lanes(place.a), self._of_lanes(place.b)
         if self.lanes > 1:
             outputs.baddbmm_(torch.bmm(inputs, a.transpose(1, 2)), b.transpose(1, 2))
             return
@@ -172,7 +169,7 @@ class StackedLayers:
         """Rows of each lane's own matrix."""
         found = torch.nn.functional.embedding(ids, self._model.base[name])
         for stack, own, shape in self._parts:
-            if isinstance(stack, FullStack):
+            if isinstance(stack, DenseStack):
                 lane = torch.arange(stack.lanes, device=ids.device).unsqueeze(1)
                 found[own] = stack.weight(name)[lane, ids[own].view(shape)].flatten(0, 1)
         return found
@@ -195,7 +192,7 @@ class StackedLayers:
             weights = [self._model.base[name] for name in names]
             values[self._base].mul_(norm_weight(weights, heads) + made_of.norm_shift)
         for stack, own, (lanes, size) in self._parts:
-            if isinstance(stack, FullStack):
+            if isinstance(stack, DenseStack):
                 weights = [stack.weight(name).unsqueeze(1) for name in names]
                 shape = (lanes, size, *values.shape[1:])
                 weight = _of_heads(weights, heads) + made_of.norm_shift
@@ -231,13 +228,13 @@ class Stacks:
     """Lanes in stacks; those that have no more rows go."""
 
     def __init__(self, model: PackedModel, lanes: Sequence[LaneWeights]) -> None:
-        """Stacks lanes that lie side by side in the order of `stack_order`."""
+        """Stacks lanes that lie side by side by their `kind`, in its order."""
         self._model = model
         alone = not rows_are_independent()
         numbers = range(len(lanes))
-        groups = groupby(numbers, lambda i: (stack_order(lanes[i]), i if alone else 0))
+        groups = groupby(numbers, lambda i: (lanes[i].kind, i if alone else 0))
         members = [np.array(list(group)) for _, group in groups]
-        self._stacks = [(_stack([lanes[i] for i in own]), own) for own in members]
+        self._stacks = [(_stack(model, [lanes[i] for i in own]), own) for own in members]
 
     def rows(self, counts: Ints) -> Rows:
         """Rows for items, so many of each lane, lane by lane.
@@ -265,12 +262,8 @@ class Stacks:
         return Rows(layers, item, owner, place)
 
 
-def stack_order(lane: LaneWeights) -> tuple[object, ...]:
-    """Equal for lanes of one kind; kinds that share the base come last."""
-    return (lane.shares_base, *(lane.filled.kind if isinstance(lane, AdapterWeights) else ()))
-
-
-def _stack(lanes: Sequence[LaneWeights]) -> Stack:
-    full = [lane for lane in lanes if isinstance(lane, FullWeights)]
+def _stack(model: PackedModel, lanes: Sequence[LaneWeights]) -> Stack:
     adapters = [lane for lane in lanes if isinstance(lane, AdapterWeights)]
-    return FullStack.of(full) if full else AdapterStack.of(adapters)
+    if model.merges or not adapters:
+        return DenseStack.of(model, lanes)
+    return AdapterStack.of(adapters)

@@ -10,28 +10,17 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Protocol
 
 import torch
 from torch import Tensor
 
 from study.train.packed.architecture import Names, bias_of
 from study.train.packed.filled import Filled
+from study.train.packed.flat import flatten, same_place, side_by_side, views
+from study.train.packed.model import PackedModel
 
 Inner = list[Tensor]
 """x A^T of each target among linear layers that lie side by side."""
-
-
-class Base(Protocol):
-    """What lanes with adapters share."""
-
-    @property
-    def base(self) -> Mapping[str, Tensor]:
-        """Parameters by name, tied ones once."""
-
-    @property
-    def joined(self) -> Mapping[Names, tuple[Tensor, Tensor | None]]:
-        """Weights [sum of out, in] and biases of linear layers side by side."""
 
 
 class LaneWeights(ABC):
@@ -50,12 +39,15 @@ class LaneWeights(ABC):
 
     def __init__(self, initial: Mapping[str, Tensor], decayed: int) -> None:
         """Copies the initial values of what the lane trains."""
-        shapes = {name: tensor.shape for name, tensor in initial.items()}
-        self.flat = torch.cat([tensor.reshape(-1) for tensor in initial.values()])
+        self.flat, self.parameters = flatten(initial)
         self.gradient = torch.zeros_like(self.flat)
-        self.parameters = _views(self.flat, shapes)
-        self.gradients = _views(self.gradient, shapes)
+        self.gradients = views(self.gradient, {name: x.shape for name, x in initial.items()})
         self.decayed = decayed
+
+    @property
+    @abstractmethod
+    def kind(self) -> tuple[object, ...]:
+        """Equal for lanes that a pass without gradients serves with one product."""
 
     @abstractmethod
     def weight(self, name: str) -> Tensor:
@@ -101,16 +93,14 @@ class FullWeights(LaneWeights):
 
     shares_base = False
 
-    def __init__(self, base: Mapping[str, Tensor], no_decay: frozenset[str]) -> None:
-        """Copies the base.
+    def __init__(self, model: PackedModel) -> None:
+        """Copies the model's parameters, in the order of its vector."""
+        super().__init__(model.base, model.decayed)
 
-        Args:
-            base: Parameters by name, tied ones once.
-            no_decay: Names without weight decay; they come last in `flat`.
-        """
-        names = sorted(base, key=lambda name: name in no_decay)  # stable: else the model's order
-        decayed = sum(base[name].numel() for name in names if name not in no_decay)
-        super().__init__({name: base[name] for name in names}, decayed)
+    @property
+    def kind(self) -> tuple[object, ...]:
+        """That of lanes with matrices of their own."""
+        return (False,)
 
     def weight(self, name: str) -> Tensor:
         """The lane's own tensor."""
@@ -145,22 +135,22 @@ class FullWeights(LaneWeights):
 class AdapterWeights(LaneWeights):
     """A LoRA lane: A [r, in] and B [out, r] for each target, beside a base that it shares.
 
-    As in PEFT, y = x W^T + s (x A^T) B^T with s = alpha / r: never W + s B A, whose rounding would
-    grow from step to step into another run than TRL's.
+    As in PEFT, y = x W^T + s (x A^T) B^T with s = alpha / r: never W + s B A where gradients are
+    made, since its rounding would grow from step to step into another run than TRL's.
     """
 
     shares_base = True
 
     def __init__(
         self,
-        base: Base,
+        model: PackedModel,
         adapters: Mapping[str, tuple[Tensor, Tensor]],
         scaling: float,
     ) -> None:
         """Builds the lane.
 
         Args:
-            base: What it adapts; never written to.
+            model: What it adapts; never written to.
             adapters: Initial A and B by the name of the weight that they adapt.
             scaling: alpha / r.
         """
@@ -168,24 +158,36 @@ class AdapterWeights(LaneWeights):
         for name, (a, b) in adapters.items():
             initial |= {f"{name} A": a, f"{name} B": b}
         super().__init__(initial, sum(tensor.numel() for tensor in initial.values()))
-        self.base, self.scaling = base, scaling
+        self.model, self.scaling = model, scaling
         own = self.parameters
         self.adapters = {name: (own[f"{name} A"], own[f"{name} B"]) for name in adapters}
+
+    @property
+    def kind(self) -> tuple[object, ...]:
+        """Merged, that of full fine-tuning; else by rank and targets."""
+        return (False,) if self.model.merges else (True, *self.filled.kind)
+
+    def merged(self) -> Tensor:
+        """A copy of the model's vector with W + s B A for each target."""
+        flat = self.model.flat.clone()
+        for name, (a, b) in self.adapters.items():
+            same_place(self.model.base[name], flat).addmm_(b, a, alpha=self.scaling)
+        return flat
 
     @cached_property
     def filled(self) -> Filled:
         """Their layout for batched products."""
-        joined = self.base.joined
+        joined = self.model.joined
         outputs = {name: self.weight(name).size(0) for names in joined for name in names}
         return Filled(self.adapters, joined, outputs)
 
     def weight(self, name: str) -> Tensor:
         """The base's tensor."""
-        return self.base.base[name]
+        return self.model.base[name]
 
     def joined(self, names: Names) -> tuple[Tensor, Tensor | None]:
         """The base's tensors."""
-        return self.base.joined[names]
+        return self.model.joined[names]
 
     def trains(self, name: str) -> bool:
         """Targets are trained, nothing else."""
@@ -220,20 +222,3 @@ class AdapterWeights(LaneWeights):
         columns = torch.split(joined, [self.weight(name).size(0) for name in names], 1)
         pairs = zip(names, columns, strict=True)
         return [(name, own) for name, own in pairs if name in self.adapters]
-
-
-def side_by_side(tensors: Mapping[str, Tensor], names: Names) -> Tensor:
-    """One view of tensors that lie side by side in the memory of a flat vector."""
-    first = tensors[names[0]]
-    if len(names) == 1:
-        return first
-    sizes = [tensors[name].numel() for name in names]
-    starts = [tensors[name].storage_offset() for name in names]
-    assert starts == [starts[0] + sum(sizes[:i]) for i in range(len(names))], names
-    shape = (sum(tensors[name].size(0) for name in names), *first.shape[1:])
-    return first.as_strided(shape, first.stride())
-
-
-def _views(flat: Tensor, shapes: Mapping[str, torch.Size]) -> dict[str, Tensor]:
-    pieces = torch.split(flat, [shape.numel() for shape in shapes.values()])
-    return {name: piece.view(shapes[name]) for name, piece in zip(shapes, pieces, strict=True)}
