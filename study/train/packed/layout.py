@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -11,8 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from study.train.packed.attention import PrefixAttention, PrefixBlock
-
-Ints = NDArray[np.int64]
+from study.train.packed.tree import Ints, Tree
 
 
 @dataclass(frozen=True)
@@ -24,26 +24,32 @@ class LaneRows:
         groups: Index into `prompts` of each row.
         completions: Token ids of each row; a pass reads all but the last of each.
         padded: Lengths that attention pads prompts and completions to.
+        from_padding: Whether positions count from the padding on, as in TRL's training passes, or
+            from a prompt's first token, as in the library's ``generate``.
         block: Rows of another number attend apart.
-        size: Tokens that the lane has at least; what is missing is filled up at its end.
     """
 
     prompts: Sequence[Sequence[int]]
     groups: Sequence[int]
     completions: Sequence[Sequence[int]]
     padded: tuple[int, int]
+    from_padding: bool = True
     block: int = 0
-    size: int = 0
+
+    @cached_property
+    def tree(self) -> Tree:
+        """Its distinct tokens."""
+        padded = self.padded[0] if self.from_padding else None
+        return Tree(self.prompts, self.groups, self.completions, padded)
 
 
 @dataclass
 class Layout:
-    """The token axis of a pass: lane after lane, in each its prompts and then its completions.
+    """The token axis of a pass: lane after lane, in each the tokens of its tree.
 
     Attributes:
         ids: Token ids [tokens].
-        positions: Position [tokens] of each token in its padded row, which TRL's trainer counts
-            from the padding on.
+        positions: Position [tokens] of each token.
         sizes: Tokens of each lane.
         attention: The attention of the pass.
         blocks: Rows by padded length.
@@ -66,18 +72,21 @@ class Layout:
     last_prompt_tokens: Tensor
 
 
-def lay_out(lanes: Sequence[LaneRows], device: torch.device) -> Layout:
+def lay_out(
+    lanes: Sequence[LaneRows], device: torch.device, sizes: Sequence[int] | None = None
+) -> Layout:
     """Lays the tokens of lanes out; at least one prompt in all.
 
     Args:
         lanes: What each lane brings.
         device: Where the tensors go.
+        sizes: Tokens of each lane, where more than there are: what is missing is filled up.
     """
     builder = _Builder()
     blocks: dict[tuple[tuple[int, int], int], _Block] = {}
-    for lane in lanes:
+    for lane, size in zip(lanes, sizes or [0] * len(lanes), strict=True):
         block = blocks.setdefault((lane.padded, lane.block), _Block(*lane.padded))
-        builder.add(lane, block)
+        builder.add(lane, size, block)
 
     def tensor(parts: Sequence[Ints]) -> Tensor:
         return torch.from_numpy(np.concatenate(parts)).to(device)
@@ -112,34 +121,29 @@ class _Builder:
     tokens: int = 0
     rows: int = 0
 
-    def add(self, lane: LaneRows, block: _Block) -> None:
-        lengths = np.array([len(p) for p in lane.prompts], np.int64)
-        starts = self.tokens + _before(lengths)
-        prompt_end = self.tokens + int(lengths.sum())
-        fed = np.array([len(c) - 1 for c in lane.completions], np.int64)
-        row_starts = prompt_end + _before(fed)
-        groups = np.array(lane.groups, np.int64)
-        missing = max(0, lane.size - int(lengths.sum() + fed.sum()))
-        rows = [*lane.prompts, *(c[:-1] for c in lane.completions), [0] * missing]
-        self.ids.append(_flat(rows))
-        longest = lane.padded[0]
-        self.positions.append(within(lengths) + np.repeat(longest - lengths, lengths))
-        self.positions.append(within(fed) + longest)
-        self.positions.append(np.zeros(missing, np.int64))
-        self.sizes.append(self.ids[-1].size)
+    def add(self, lane: LaneRows, size: int, block: _Block) -> None:
+        tree, start = lane.tree, self.tokens
+        missing = np.zeros(max(0, size - tree.ids.size), np.int64)
+        self.ids += [tree.ids, missing]
+        self.positions += [tree.positions, missing]
+        self.sizes.append(tree.ids.size + missing.size)
         self.tokens += self.sizes[-1]
-        self.last_prompt_tokens.append(starts + lengths - 1)
-        self._predictions(lane, row_starts, (starts + lengths - 1)[groups], fed + 1)
-        block.add(lengths, starts, fed, row_starts, groups)
+        self.last_prompt_tokens.append(start + np.array([p[-1] for p in tree.prompts], np.int64))
+        self._predictions(lane, start)
+        block.add(tree, start, lane.groups)
 
-    def _predictions(self, lane: LaneRows, starts: Ints, firsts: Ints, lengths: Ints) -> None:
-        step = within(lengths)
-        before = np.repeat(starts, lengths) + step - 1
-        self.sources.append(np.where(step == 0, np.repeat(firsts, lengths), before))
+    def _predictions(self, lane: LaneRows, start: int) -> None:
+        tree = lane.tree
+        before = (
+            [tree.prompts[group][-1], *own]
+            for group, own in zip(lane.groups, tree.completions, strict=True)
+        )
+        self.sources.append(start + _flat([*before]))
         self.targets.append(_flat(lane.completions))
-        self.row_of.append(self.rows + np.repeat(np.arange(lengths.size), lengths))
-        self.prediction_sizes.append(int(lengths.sum()))
-        self.rows += lengths.size
+        lengths = [len(completion) for completion in lane.completions]
+        self.row_of.append(self.rows + np.repeat(np.arange(len(lengths)), lengths))
+        self.prediction_sizes.append(sum(lengths))
+        self.rows += len(lengths)
 
 
 @dataclass
@@ -148,34 +152,34 @@ class _Block:
 
     prompt: int
     completion: int
-    prompts: list[Ints] = field(default_factory=list)
-    completions: list[Ints] = field(default_factory=list)
-    groups: list[Ints] = field(default_factory=list)
-    lengths: list[Ints] = field(default_factory=list)
-    fed: list[Ints] = field(default_factory=list)
-    count: int = 0
+    prompts: list[list[int]] = field(default_factory=list)
+    completions: list[list[int]] = field(default_factory=list)
+    groups: list[int] = field(default_factory=list)
+    lengths: list[int] = field(default_factory=list)
+    fed: list[int] = field(default_factory=list)
 
-    def add(self, lengths: Ints, starts: Ints, fed: Ints, row_starts: Ints, groups: Ints) -> None:
-        column = np.arange(self.prompt) - (self.prompt - lengths)[:, None]
-        self.prompts.append(np.where(column >= 0, starts[:, None] + column, starts[:, None]))
-        step = np.arange(self.completion)
-        own = row_starts[:, None] + step
-        self.completions.append(np.where(step < fed[:, None], own, starts[groups][:, None]))
-        self.groups.append(self.count + groups)
-        self.lengths.append(lengths)
-        self.fed.append(fed)
-        self.count += lengths.size
+    def add(self, tree: Tree, start: int, groups: Sequence[int]) -> None:
+        before = len(self.prompts)
+        for prompt in tree.prompts:
+            places = [start + node for node in prompt]
+            self.prompts.append([places[0]] * (self.prompt - len(places)) + places)
+            self.lengths.append(len(places))
+        for group, completion in zip(groups, tree.completions, strict=True):
+            places = [start + node for node in completion]
+            filling = [start + tree.prompts[group][0]] * (self.completion - len(places))
+            self.completions.append(places + filling)
+            self.fed.append(len(places))
+            self.groups.append(before + group)
 
     def build(self, device: torch.device) -> PrefixBlock:
-        groups, lengths = np.concatenate(self.groups), np.concatenate(self.lengths)
-        shown = torch.from_numpy(self._shown(lengths)).to(device)[:, None, None]
+        shown = torch.from_numpy(self._in_prompts).to(device)[:, None, None]
         causal = torch.ones(self.prompt, self.prompt, dtype=torch.bool, device=device).tril()
         # A query in the padding sees itself: softmax over nothing would be NaN.
         diagonal = torch.eye(self.prompt, dtype=torch.bool, device=device)
         of_prompts = torch.nn.functional.pad((shown & causal) | diagonal, (0, self.completion))
         size = self.completion
         so_far = torch.ones(size, size, dtype=torch.bool, device=device).tril()
-        rows = torch.from_numpy(groups).to(device)
+        rows = torch.tensor(self.groups, dtype=torch.long, device=device)
         of_rows = torch.cat(
             [
                 shown.index_select(0, rows).expand(-1, 1, size, -1),
@@ -184,34 +188,36 @@ class _Block:
             -1,
         )
         return PrefixBlock(
-            prompts=torch.from_numpy(np.concatenate(self.prompts)).to(device),
-            completions=torch.from_numpy(np.concatenate(self.completions)).to(device),
+            prompts=torch.tensor(self.prompts, device=device),
+            completions=torch.tensor(self.completions, dtype=torch.long, device=device).view(
+                rows.numel(), size
+            ),
             groups=rows,
             prompt_mask=of_prompts,
             completion_mask=of_rows,
         )
 
-    def _shown(self, lengths: Ints) -> NDArray[np.bool_]:
+    @property
+    def _in_prompts(self) -> NDArray[np.bool_]:
         """Which columns of padded prompts hold tokens."""
-        return np.arange(self.prompt) >= (self.prompt - lengths)[:, None]
+        return np.arange(self.prompt) >= self.prompt - np.array(self.lengths)[:, None]
 
     def real(self) -> tuple[Ints, Ints]:
         """Places on the axis of its tokens, and their places among its padded ones."""
-        prompts, rows = np.concatenate(self.prompts), np.concatenate(self.completions)
-        in_prompts = np.flatnonzero(self._shown(np.concatenate(self.lengths)))
-        fed = np.concatenate(self.fed)
-        in_rows = np.flatnonzero(np.arange(self.completion) < fed[:, None])
+        prompts, rows = np.array(self.prompts), np.array(self.completions, np.int64)
+        in_prompts = np.flatnonzero(self._in_prompts)
+        in_rows = np.flatnonzero(np.arange(self.completion) < np.array(self.fed)[:, None])
         axis = np.concatenate([prompts.reshape(-1)[in_prompts], rows.reshape(-1)[in_rows]])
         return axis, np.concatenate([in_prompts, prompts.size + in_rows])
 
     @property
     def padded_tokens(self) -> int:
         """Prompt and completion tokens, padding included."""
-        return sum(x.size for x in (*self.prompts, *self.completions))
+        return len(self.prompts) * self.prompt + len(self.completions) * self.completion
 
 
 def _places(blocks: Iterable[_Block], tokens: int) -> Ints:
-    """For each token of the axis its place among the padded tokens of all blocks.
+    """For each token of the axis its place among the padded tokens of all blocks; one of several.
 
     What only fills the axis up has the place of somebody: nobody reads what becomes of it.
     """
@@ -221,16 +227,6 @@ def _places(blocks: Iterable[_Block], tokens: int) -> Ints:
         places[axis] = before + padded
         before += block.padded_tokens
     return places
-
-
-def _before(lengths: Ints) -> Ints:
-    """Sum of the lengths before each."""
-    return np.cumsum(lengths) - lengths
-
-
-def within(lengths: Ints) -> Ints:
-    """0, 1, ... in each of rows of these lengths, row after row."""
-    return np.arange(int(lengths.sum())) - np.repeat(_before(lengths), lengths)
 
 
 def _flat(rows: Sequence[Sequence[int]]) -> Ints:

@@ -22,10 +22,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from study.train.packed.attention import Cache, CachedAttention, gather
-from study.train.packed.layout import Ints, LaneRows, Layout, lay_out, within
+from study.train.packed.layout import LaneRows, Layout, lay_out
 from study.train.packed.model import PackedModel
 from study.train.packed.race import Race
 from study.train.packed.stacks import Stacks
+from study.train.packed.tree import Ints
 from study.train.packed.weights import LaneWeights
 
 
@@ -153,17 +154,14 @@ class _Rollout:
     def _prefill(self) -> Tensor:
         """Passes each prompt once and fills the caches; the logits of its next token."""
         requests = [lane.request for lane in self.lanes]
-        tokens = self.stacks.rows(np.array([sum(map(len, r.prompts)) for r in requests]))
-        sizes = np.bincount(tokens.owner).tolist()
         # Rows of neighbours whose prompts are padded alike attend together.
         runs = np.cumsum([a.longest != b.longest for a, b in pairwise([requests[0], *requests])])
-        layout = lay_out(
-            [
-                LaneRows(r.prompts, [], [], (r.longest, 0), block=run, size=size)
-                for r, run, size in zip(requests, runs.tolist(), sizes, strict=True)
-            ],
-            self.device,
-        )
+        lanes = [
+            LaneRows(r.prompts, [], [], (r.longest, 0), from_padding=False, block=run)
+            for r, run in zip(requests, runs.tolist(), strict=True)
+        ]
+        tokens = self.stacks.rows(np.array([lane.tree.ids.size for lane in lanes]))
+        layout = lay_out(lanes, self.device, np.bincount(tokens.owner).tolist())
         self.caches = caches = self._empty_caches(layout)
 
         def attend(layer: int, q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
@@ -171,8 +169,7 @@ class _Rollout:
                 cache.add_layer(gather(k, block.prompts), gather(v, block.prompts))
             return layout.attention(layer, q, k, v, scale)
 
-        positions = self._tensor(within(self.prompt_lengths)[tokens.item])
-        hidden = self.model.hidden(layout.ids, positions, tokens.layers, attend)
+        hidden = self.model.hidden(layout.ids, layout.positions, tokens.layers, attend)
         counts = np.array([len(r.prompts) for r in requests])
         self._go_on(counts, np.arange(self.prompt_lengths.size))
         self.prefix = self.rows.place[self.prefix]

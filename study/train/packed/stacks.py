@@ -21,9 +21,9 @@ from torch import Tensor
 
 from study.train.packed.architecture import Names
 from study.train.packed.layers import inverse_root, norm_weight
-from study.train.packed.layout import Ints
 from study.train.packed.model import PackedModel
 from study.train.packed.products import LEAST_ROWS, multiply, rows_are_independent
+from study.train.packed.tree import Ints
 from study.train.packed.weights import AdapterWeights, LaneWeights
 
 
