@@ -32,7 +32,7 @@ examples:
 PARTS = ("steps", "scaling", "memory", "sweep")
 FULL = Effort(rounds=3, steps=8, warm_up=2)
 QUICK = Effort(rounds=2, steps=3, warm_up=1, eval_prompts=64)
-FULL_SWEEP = Size(seeds=3, steps=40, evaluations=2)
+FULL_SWEEP = Size(seeds=3, steps=50, evaluations=2)  # as often evaluated as by default
 QUICK_SWEEP = Size(seeds=1, steps=6, evaluations=1)
 
 

@@ -68,7 +68,9 @@ class PrefixAttention:
             found.append(_attend(query, block.prompts, padded, block.prompt_mask, scale))
             if block.completions.numel():
                 rows = (
-                    torch.cat([shared[block.groups], gather(own, block.completions)], 2)
+                    torch.cat(
+                        [shared.index_select(0, block.groups), gather(own, block.completions)], 2
+                    )
                     for shared, own in ((keys, key), (values, value))
                 )
                 pair = next(rows), next(rows)

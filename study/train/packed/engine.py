@@ -20,6 +20,7 @@ from study.train.health import Diverged, RunEnded
 from study.train.models import check_revision, hash_parameters, load_model
 from study.train.packed.costs import evaluation_chunks, step_chunks
 from study.train.packed.evaluation import base_key, evaluate
+from study.train.packed.hf_model import HfModels
 from study.train.packed.lane import Lane
 from study.train.packed.memory import keep_freed_memory
 from study.train.packed.model import PackedModel
@@ -55,6 +56,7 @@ class _Pack:
             template = template.to("cuda")
         self.shared = Shared(first, template)
         self.model = PackedModel(template, self.shared.no_decay)
+        self.hf_models = HfModels(self.model)
         self.sink, self.next_run = sink, next_run
         self.lanes: list[Lane] = []
         self.base_hash = hash_parameters(self.model.base.items())
@@ -77,7 +79,7 @@ class _Pack:
     def _open(self, spec: RunSpec) -> None:
         """Gives a slot to a run."""
         with self._guarded(spec.run_id):
-            self.lanes.append(Lane(spec, self.sink, self.model, self.shared))
+            self.lanes.append(Lane(spec, self.sink, self.model, self.hf_models, self.shared))
 
     def _refill(self) -> None:
         """Takes in what the worker has for the free slots."""

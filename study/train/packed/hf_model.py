@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -17,24 +18,74 @@ from study.train.methods import adapter_config
 from study.train.packed.model import PackedModel
 from study.train.packed.weights import AdapterWeights, FullWeights, LaneWeights
 
+Adapters = dict[str, tuple[Tensor, Tensor]]
+"""A and B by the name of the weight that they adapt."""
 
-def initial_weights(spec: RunSpec, model: PackedModel) -> LaneWeights:
-    """The weights before step 0: PEFT's own initialisation under the run's seed.
 
-    Args:
-        spec: The run.
-        model: The packed model.
+class HfModels:
+    """The libraries' models of a pack's runs.
+
+    PEFT takes longer to build a model than a run of a small one takes for a few steps. So there is
+    one for each kind of adapter, around the base's parameters, and runs of equal seed and shape
+    share one initialisation.
     """
+
+    def __init__(self, model: PackedModel) -> None:
+        """Builds nothing yet."""
+        self._model = model
+        self._adapted: dict[tuple[object, ...], Any] = {}
+        self._initial: dict[tuple[object, ...], Adapters] = {}
+
+    def initial_weights(self, spec: RunSpec) -> LaneWeights:
+        """The weights before step 0: PEFT's own initialisation under the run's seed."""
+        method = spec.config.method
+        if not isinstance(method, LoraMethod):
+            return FullWeights(self._model)
+        key = (spec.config.seed, method.rank, *spec.target_modules)
+        if key not in self._initial:
+            self._initial[key] = self._fresh_adapters(spec)
+        return AdapterWeights(self._model, self._initial[key], method.alpha / method.rank)
+
+    @contextmanager
+    def exported(self, spec: RunSpec, weights: LaneWeights) -> Iterator[Any]:
+        """A lane as an ordinary model, PEFT's under LoRA, for as long as the block lasts."""
+        hf_model = self._hf_model(spec)
+        own = dict(trained(weights))
+        with torch.no_grad():
+            for name, parameter in hf_model.named_parameters():
+                if name in own:
+                    parameter.copy_(own[name])
+        yield hf_model
+
+    def _fresh_adapters(self, spec: RunSpec) -> Adapters:
+        built = self._build(spec)
+        found = {name: p.detach().clone() for name, p in built.named_parameters()}
+        return {
+            f"{target}.weight": (found[_peft_name(target, "A")], found[_peft_name(target, "B")])
+            for target in spec.target_modules
+        }
+
+    def _hf_model(self, spec: RunSpec) -> Any:
+        if not isinstance(spec.config.method, LoraMethod):
+            return self._model.full_copy()
+        key = _adapter_key(spec)
+        if key not in self._adapted:
+            self._adapted[key] = self._build(spec)
+        return self._adapted[key]
+
+    def _build(self, spec: RunSpec) -> Any:
+        """A PEFT model with a fresh adapter, around the base's parameters."""
+        template = self._model.template
+        shared = copy.deepcopy(template, {id(p): p for p in template.parameters()})
+        with own_draws(spec.config.seed):
+            return get_peft_model(shared, adapter_config(spec.config.method, spec.target_modules))
+
+
+def _adapter_key(spec: RunSpec) -> tuple[object, ...]:
+    """Equal for runs whose adapters differ in nothing but their weights."""
     method = spec.config.method
-    if not isinstance(method, LoraMethod):
-        return FullWeights(model)
-    with _library_model(spec, model) as peft_model:
-        found = {name: p.detach().clone() for name, p in peft_model.named_parameters()}
-    adapters = {
-        f"{target}.weight": (found[_peft_name(target, "A")], found[_peft_name(target, "B")])
-        for target in spec.target_modules
-    }
-    return AdapterWeights(model, adapters, method.alpha / method.rank)
+    assert isinstance(method, LoraMethod)
+    return (method.rank, method.alpha, *spec.target_modules)
 
 
 def trained(weights: LaneWeights) -> Iterator[tuple[str, Tensor]]:
@@ -48,33 +99,5 @@ def trained(weights: LaneWeights) -> Iterator[tuple[str, Tensor]]:
         yield from weights.parameters.items()
 
 
-@contextmanager
-def exported(spec: RunSpec, model: PackedModel, weights: LaneWeights) -> Iterator[Any]:
-    """A lane as an ordinary model, PEFT's under LoRA, for as long as the block lasts."""
-    with _library_model(spec, model) as library_model:
-        own = dict(trained(weights))
-        with torch.no_grad():
-            for name, parameter in library_model.named_parameters():
-                if name in own:
-                    parameter.copy_(own[name])
-        yield library_model
-
-
 def _peft_name(target: str, matrix: str) -> str:
     return f"base_model.model.{target}.lora_{matrix}.default.weight"
-
-
-@contextmanager
-def _library_model(spec: RunSpec, model: PackedModel) -> Iterator[Any]:
-    """The library's model of a run: with a fresh adapter, or with a copy of all parameters."""
-    config = adapter_config(spec.config.method, spec.target_modules)
-    if config is None:
-        yield model.full_copy()
-        return
-    with own_draws(spec.config.seed):
-        peft_model = get_peft_model(model.template, config)
-    try:
-        yield peft_model
-    finally:
-        peft_model.unload()
-        model.template.requires_grad_(False)

@@ -17,7 +17,7 @@ from study.train.ledger import Ledger
 from study.train.methods import Fingerprint, check_trainable, check_trained, dtype_names
 from study.train.models import hash_parameters
 from study.train.packed.batch import StepBatch
-from study.train.packed.hf_model import exported, initial_weights, trained
+from study.train.packed.hf_model import HfModels, trained
 from study.train.packed.model import PackedModel
 from study.train.packed.optimizer import LaneOptimizer
 from study.train.packed.rollout import Choice, Completions, Request
@@ -66,16 +66,19 @@ class Lane:
         ledger: Its books.
     """
 
-    def __init__(self, spec: RunSpec, sink: Sink, model: PackedModel, shared: Shared) -> None:
+    def __init__(
+        self, spec: RunSpec, sink: Sink, model: PackedModel, hf: HfModels, shared: Shared
+    ) -> None:
         """Builds the lane; nothing of it is shared with others but the base and the data.
 
         Args:
             spec: The run.
             sink: Where its metrics go.
             model: The packed model.
+            hf: The libraries' models around it.
             shared: Tokenizer and data of the pack.
         """
-        self.spec, self.config, self.model = spec, spec.config, model
+        self.spec, self.config, self.model, self._hf = spec, spec.config, model, hf
         self.objective = spec.config.objective
         self.shared = shared
         self.data = shared.data(spec)
@@ -88,7 +91,7 @@ class Lane:
         )
         self.ledger = Ledger(spec, sink, self.scorer, self.reward)
         self.keeper = Keeper(self.config, spec.directory, shared.tokenizer, self.exported)
-        self.weights = initial_weights(spec, model)
+        self.weights = hf.initial_weights(spec)
         check_trainable(trained(self.weights), spec.trainable_params)
         self.optimizer = LaneOptimizer(self.weights, self.objective)
         self.draws = Draws.of(self.config.seed, model.template.device)
@@ -211,7 +214,7 @@ class Lane:
 
     def exported(self) -> AbstractContextManager[Any]:
         """The run as an ordinary model, PEFT's under LoRA, for as long as the block lasts."""
-        return exported(self.spec, self.model, self.weights)
+        return self._hf.exported(self.spec, self.weights)
 
     def _dtypes(self) -> dict[str, str]:
         found = {"base": dtype_names(self.model.base.values())}

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from study.train.packed.attention import PrefixAttention, PrefixBlock
-from study.train.packed.tree import Ints, Tree
+from study.train.packed.tree import Ints, Tree, prompt_tree
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,8 @@ class LaneRows:
     @cached_property
     def tree(self) -> Tree:
         """Its distinct tokens."""
+        if not (self.completions or self.from_padding):
+            return prompt_tree(tuple(map(tuple, self.prompts)))
         padded = self.padded[0] if self.from_padding else None
         return Tree(self.prompts, self.groups, self.completions, padded)
 

@@ -55,7 +55,8 @@ class PackedModel:
 
         Args:
             template: The model.
-            no_decay: Names without weight decay; they come last in the vector.
+            no_decay: Names without weight decay, all biases among them: they come last in the
+                vector.
         """
         self.template = template.requires_grad_(False).eval()
         self.architecture = read_architecture(template)

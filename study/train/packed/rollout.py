@@ -129,9 +129,10 @@ class _Rollout:
         self.end = torch.tensor(list(end), device=self.device)
         self.lanes = _lanes(requests)
         self.lane_of = np.repeat(np.arange(len(requests)), [r.rows for r in requests])
-        spans = [span for lane in self.lanes for span in lane.running]
-        self.greedy = [span for span in spans if span[0].generator is None]
         total = self.lane_of.size
+        self.drawn = np.zeros(total, bool)
+        for choice, start, stop in (span for lane in self.lanes for span in lane.running):
+            self.drawn[start:stop] = choice.generator is not None
         self.tokens = torch.zeros(total, length, dtype=torch.long, device=self.device)
         self.lengths = np.zeros(total, np.int64)
         self.entropy = torch.zeros(total, device=self.device)
@@ -202,15 +203,24 @@ class _Rollout:
                     race.draw(start, stop, choice.generator)
         rows = np.flatnonzero(self.open)
         index, place = self._tensor(rows), self._tensor(self.prefix[rows])
-        tokens = race.winners(probabilities.index_select(0, place), index)
-        for _, start, stop in self.greedy:
-            own = slice(*np.searchsorted(rows, (start, stop)))
-            tokens[own] = logits.argmax(-1)[place[own]]
+        tokens = self._tokens(logits, probabilities, race, rows)
         self.tokens[index, step] = tokens
         self.lengths[rows] = step + 1
         if any(lane.request.entropy for lane in self.lanes):
             self.entropy[index] += torch.special.entr(probabilities).sum(-1)[place]
         self._close(rows[torch.isin(tokens, self.end).cpu().numpy()])
+
+    def _tokens(self, logits: Tensor, probabilities: Tensor, race: Race, rows: Ints) -> Tensor:
+        """The next token of open rows: drawn for some, the most probable one for others."""
+        tokens = torch.empty(rows.size, dtype=torch.long, device=self.device)
+        drawn = self.drawn[rows]
+        for is_drawn, scores in ((True, probabilities), (False, logits)):
+            chosen = np.flatnonzero(drawn == is_drawn)
+            if chosen.size:
+                own = scores.index_select(0, self._tensor(self.prefix[rows[chosen]]))
+                best = race.winners(own, self._tensor(rows[chosen])) if is_drawn else own.argmax(-1)
+                tokens[self._tensor(chosen)] = best
+        return tokens
 
     def _close(self, rows: Ints) -> None:
         self.open[rows] = False

@@ -59,11 +59,10 @@ class Shared:
         """The texts of completions, without special tokens; equal ones are decoded once."""
         rows = [tuple(row) for row in ids]
         distinct = list(dict.fromkeys(rows))
+        decode = self.tokenizer.decode
         if self.tokenizer.is_fast and not self.tokenizer.clean_up_tokenization_spaces:
-            decode = self.tokenizer.backend_tokenizer.decode_batch  # one call instead of many
-        else:
-            decode = self.tokenizer.batch_decode
-        texts = decode([*map(list, distinct)], skip_special_tokens=True)
+            decode = self.tokenizer.backend_tokenizer.decode  # all that the former would call
+        texts = [decode(list(row), skip_special_tokens=True) for row in distinct]
         text_of = dict(zip(distinct, texts, strict=True))
         return [text_of[row] for row in rows]
 

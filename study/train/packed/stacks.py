@@ -93,6 +93,16 @@ class DenseStack(Stack):
         """The lanes' tensors [lanes, ...] of this name."""
         return self._of_lanes(self._model.base[name])
 
+    def norm_weight(self, names: Names, heads: tuple[int, ...]) -> Tensor:
+        """What a norm multiplies by: [lanes, 1, d], or [lanes, 1, heads, d] of several norms."""
+        if names not in self._known:
+            weights = [self.weight(name) for name in names]
+            if heads:
+                pairs = zip(weights, heads, strict=True)
+                weights = [torch.cat([w.unsqueeze(1).expand(-1, n, -1) for w, n in pairs], 1)]
+            self._known[names] = (weights[0] + self._model.architecture.norm_shift).unsqueeze(1)
+        return self._known[names]
+
     def linear(self, names: Names, inputs: Tensor, outputs: Tensor) -> None:
         """y = x W^T + b."""
         weight, bias = self._model.joined[names]
@@ -193,18 +203,9 @@ class StackedLayers:
             values[self._base].mul_(norm_weight(weights, heads) + made_of.norm_shift)
         for stack, own, (lanes, size) in self._parts:
             if isinstance(stack, DenseStack):
-                weights = [stack.weight(name).unsqueeze(1) for name in names]
                 shape = (lanes, size, *values.shape[1:])
-                weight = _of_heads(weights, heads) + made_of.norm_shift
-                values[own].view(shape).mul_(weight.unsqueeze(1) if heads else weight)
+                values[own].view(shape).mul_(stack.norm_weight(names, heads))
         return values
-
-
-def _of_heads(weights: Sequence[Tensor], heads: Sequence[int]) -> Tensor:
-    """Weights [lanes, 1, d] of a norm, or [lanes, heads, d] of norms of so many heads each."""
-    if not heads:
-        return weights[0]
-    return torch.cat([w.expand(-1, n, -1) for w, n in zip(weights, heads, strict=True)], 1)
 
 
 @dataclass(frozen=True)
@@ -234,7 +235,7 @@ class Stacks:
         numbers = range(len(lanes))
         groups = groupby(numbers, lambda i: (lanes[i].kind, i if alone else 0))
         members = [np.array(list(group)) for _, group in groups]
-        self._stacks = [(_stack(model, [lanes[i] for i in own]), own) for own in members]
+        self.stacks = [(_stack(model, [lanes[i] for i in own]), own) for own in members]
 
     def rows(self, counts: Ints) -> Rows:
         """Rows for items, so many of each lane, lane by lane.
@@ -243,7 +244,7 @@ class Stacks:
         """
         starts = np.cumsum(counts) - counts
         kept, sizes, items = [], [], []
-        for stack, members in self._stacks:
+        for stack, members in self.stacks:
             going_on = counts[members] > 0
             if not going_on.any():
                 continue
@@ -253,7 +254,7 @@ class Stacks:
             sizes.append(max(LEAST_ROWS, int(own.max())))
             items.append(starts[members][:, None] + np.minimum(np.arange(sizes[-1]), own - 1))
             kept.append((stack, members))
-        self._stacks = kept
+        self.stacks = kept
         item = np.concatenate([own.ravel() for own in items])
         place = np.empty(int(counts.sum()), np.int64)
         place[item[::-1]] = np.arange(item.size)[::-1]  # the first of several

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,3 +66,12 @@ class Tree:
             path.append(child)
             node = child
         return path
+
+
+@lru_cache(maxsize=64)
+def prompt_tree(prompts: tuple[tuple[int, ...], ...]) -> Tree:
+    """The tree of prompts alone, positions from the first token on.
+
+    Lanes of one seed sample from the same prompts, and all lanes are evaluated on the same.
+    """
+    return Tree(prompts, [], [], None)

@@ -161,6 +161,7 @@ class AdapterWeights(LaneWeights):
         self.model, self.scaling = model, scaling
         own = self.parameters
         self.adapters = {name: (own[f"{name} A"], own[f"{name} B"]) for name in adapters}
+        self._transposed = {name: (a.t(), b.t()) for name, (a, b) in self.adapters.items()}
 
     @property
     def kind(self) -> tuple[object, ...]:
@@ -197,9 +198,9 @@ class AdapterWeights(LaneWeights):
         """y += s (x A^T) B^T; returns x A^T of each target."""
         found: Inner = []
         for name, own in self._columns(names, outputs):
-            a, b = self.adapters[name]
-            inner = torch.mm(inputs, a.t())
-            own.addmm_(inner, b.t(), alpha=self.scaling)
+            a, b = self._transposed[name]
+            inner = torch.mm(inputs, a)
+            own.addmm_(inner, b, alpha=self.scaling)
             found.append(inner)
         return found
 
@@ -209,9 +210,9 @@ class AdapterWeights(LaneWeights):
         """dB += s g^T (x A^T); dA += h^T x and dx += h A with h = s g B."""
         inputs, inners = saved
         for (name, own), inner in zip(self._columns(names, gradient), inners, strict=True):
-            a, b = self.adapters[name]
+            a, (_, b) = self.adapters[name][0], self._transposed[name]
             # Thin products up to four times as fast as g B and g^T (x A^T) as they stand.
-            to_inner = torch.mm(own, b.t().contiguous().t()).mul_(self.scaling)
+            to_inner = torch.mm(own, b.contiguous().t()).mul_(self.scaling)
             self.gradients[f"{name} B"].add_((inner.t() @ own).t(), alpha=self.scaling)
             self.gradients[f"{name} A"].addmm_(to_inner.t(), inputs)
             if out is not None:
