@@ -2,9 +2,9 @@
 
 Each distinct prompt goes through the model once to sample and once to train, each completion token
 but the last likewise; groups of equal rewards are not trained on; logits are made only where one is
-used; adapters count as if merged into the base once a step, although the engine multiplies by them
-in every pass, to round as PEFT does. Tokens that several rows of a prompt have drawn alike count
-for each row, although the engine decodes them once: the share of the floor is overstated by that.
+used; adapters count as if merged into the base once a step, although training passes multiply by
+them, to round as PEFT does. Tokens that several rows of a prompt have drawn alike count for each
+row, although the engine computes them once: the share of the floor is overstated by that.
 Attention products, norms, padding and the optimizer count as overhead, and the first block's input
 gradient, which needs not be formed, as arithmetic. What is possible is measured in the same minute:
 the same products on as many rows as a lane has, one after the other, nothing in between.

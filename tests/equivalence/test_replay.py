@@ -68,7 +68,7 @@ def variants() -> dict[str, RunConfig]:
     for method in ("lora", "full"):
         again = {"num_iterations": 2}
         add("decay", method, weight_decay=0.5)
-        add("iterations", method, **again, steps=4)
+        add("iterations", method, **again, steps=6)
         add("iterations-clipped", method, **again, epsilon=0.01, epsilon_high=0.03, steps=6)
         add("sequence", method, **again, importance_sampling_level="sequence", epsilon=0.005)
         add("truncated", method, mask_truncated_completions=True, temperature=1.3)

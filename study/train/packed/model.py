@@ -83,8 +83,27 @@ class PackedModel:
         """A model of its own, with a copy of the base's parameters."""
         return copy.deepcopy(self.template)
 
-    def hidden(self, ids: Tensor, positions: Tensor, layers: Layers, attend: Attend) -> Tensor:
-        """Returns the last hidden states [tokens, hidden] of the tokens `ids` at `positions`."""
+    def hidden(
+        self,
+        ids: Tensor,
+        positions: Tensor,
+        layers: Layers,
+        attend: Attend,
+        wanted: tuple[Tensor, Layers] | None = None,
+    ) -> Tensor:
+        """The last hidden states of tokens.
+
+        Args:
+            ids: The tokens.
+            positions: Their positions.
+            layers: The layers of the pass.
+            attend: What the tokens of each block attend to.
+            wanted: Places [n] of tokens and the layers for them: beyond the last block's attention
+                nothing else is computed.
+
+        Returns:
+            [tokens, hidden], or [n, hidden] of those that are wanted.
+        """
         made_of = self.architecture
         hidden = layers.rows(made_of.embedding, ids, made_of.padding)
         if made_of.embedding_scale is not None:
@@ -93,8 +112,11 @@ class PackedModel:
         for number, block in enumerate(made_of.blocks):
             states = layers.norm((block.attention_norm,), (), hidden)
             heads = self._heads(block, layers.linear(block.qkv, states), rotation, layers)
-            seen = attend(number, *heads, block.scaling)
-            hidden = _plus(hidden, layers.linear(block.output, seen.flatten(1)))
+            seen = attend(number, *heads, block.scaling).flatten(1)
+            if wanted is not None and block is made_of.blocks[-1]:
+                places, layers = wanted
+                hidden, seen = hidden.index_select(0, places), seen.index_select(0, places)
+            hidden = _plus(hidden, layers.linear(block.output, seen))
             states = layers.norm((block.mlp_norm,), (), hidden)
             gate, up = layers.linear(block.gate_up, states).chunk(2, -1)
             states = _times(block.activation(gate), up)

@@ -25,7 +25,7 @@ from study.train.packed.attention import Cache, CachedAttention, gather
 from study.train.packed.layout import LaneRows, Layout, lay_out
 from study.train.packed.model import PackedModel
 from study.train.packed.race import Race
-from study.train.packed.stacks import Stacks
+from study.train.packed.stacks import Rows, Stacks
 from study.train.packed.tree import Ints
 from study.train.packed.weights import LaneWeights
 
@@ -170,12 +170,12 @@ class _Rollout:
                 cache.add_layer(gather(k, block.prompts), gather(v, block.prompts))
             return layout.attention(layer, q, k, v, scale)
 
-        hidden = self.model.hidden(layout.ids, layout.positions, tokens.layers, attend)
-        counts = np.array([len(r.prompts) for r in requests])
-        self._go_on(counts, np.arange(self.prompt_lengths.size))
-        self.prefix = self.rows.place[self.prefix]
-        ends = layout.last_prompt_tokens[self._tensor(self.rows.item)]
-        return self.model.logits(hidden[ends], self.rows.layers)
+        rows = self.stacks.rows(np.array([len(r.prompts) for r in requests]))
+        wanted = (layout.last_prompt_tokens[self._tensor(rows.item)], rows.layers)
+        hidden = self.model.hidden(layout.ids, layout.positions, tokens.layers, attend, wanted)
+        self._go_on(rows, np.arange(self.prompt_lengths.size))
+        self.prefix = rows.place[self.prefix]
+        return self.model.logits(hidden, rows.layers)
 
     def _empty_caches(self, layout: Layout) -> CachedAttention:
         """A cache for each block of prompts."""
@@ -183,7 +183,9 @@ class _Rollout:
         lengths = torch.split(self._tensor(self.prompt_lengths), [b.size(0) for b in blocks])
         return CachedAttention(
             [
-                Cache(own, block.size(1), block.size(1) + self.length)
+                Cache(
+                    own, block.size(1), block.size(1) + self.length - 1
+                )  # the last token is not read
                 for own, block in zip(lengths, blocks, strict=True)
             ]
         )
@@ -242,14 +244,14 @@ class _Rollout:
             self.prefix[rows] * vocabulary + tokens, return_index=True, return_inverse=True
         )
         counts = np.bincount(self.lane_of[rows[first]], minlength=len(self.lanes))
-        self._go_on(counts, keys // vocabulary)
+        self._go_on(self.stacks.rows(counts), keys // vocabulary)
         self.prefix[rows] = self.rows.place[own]
         return self._tensor(keys[self.rows.item] % vocabulary)
 
-    def _go_on(self, counts: Ints, parents: Ints) -> None:
-        """Goes on with prefixes, so many of each lane, that continue those of `parents`."""
-        self.rows = self.stacks.rows(counts)
-        parents = parents[self.rows.item]
+    def _go_on(self, rows: Rows, parents: Ints) -> None:
+        """Goes on with rows whose prefixes continue those of `parents`."""
+        self.rows = rows
+        parents = parents[rows.item]
         self.prompt_lengths = self.prompt_lengths[parents]
         self.caches.keep(parents, self.device)
 

@@ -119,7 +119,7 @@ class DenseStack(Stack):
 class AdapterStack(Stack):
     """Lanes with adapters of the same targets, their ranks filled up alike.
 
-    Of linear layers side by side, A^T x is one product for all targets, and so is what B makes of
+    Of linear layers side by side, x A^T is one product for all targets, and so is what B makes of
     it: the B of all targets are blocks of one matrix. The zeros around them add nothing.
     """
 
