@@ -19,7 +19,7 @@ test: lint
 nightly: $(VENV)/.dev
 	$(BIN)/python -m pytest -m nightly --timeout 3600
 
-# The packed engine against TRL, in turns: run-steps, scaling, memory, whole sweeps (20 minutes on a
+# The packed engine against TRL, in turns: run-steps, scaling, memory, whole sweeps (40 minutes on a
 # quiet machine); their figures in runs/; and the overhead of a sweep around its training.
 bench: $(VENV)/.dev
 	$(BIN)/python -m study.bench --json runs/bench.json

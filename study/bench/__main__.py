@@ -24,7 +24,7 @@ parts: steps (both engines, eight shapes), scaling (packs of 1 to 32 runs), memo
 runs from the command line).
 
 examples:
-  python -m study.bench --json bench.json       everything: twenty minutes
+  python -m study.bench --json bench.json       everything: forty minutes
   python -m study.bench --only steps memory     some parts
   python -m study.bench --quick                 does it work? few steps, no sweep
   python -m analysis figure bench bench.json    draw it
@@ -32,7 +32,7 @@ examples:
 PARTS = ("steps", "scaling", "memory", "sweep")
 FULL = Effort(rounds=3, steps=8, warm_up=2)
 QUICK = Effort(rounds=2, steps=3, warm_up=1, eval_prompts=64)
-FULL_SWEEP = Size(seeds=3, steps=50, evaluations=2)  # as often evaluated as by default
+FULL_SWEEP = Size(seeds=3, steps=150, evaluations=6)  # runs as long as the quickstart's
 QUICK_SWEEP = Size(seeds=1, steps=6, evaluations=1)
 
 

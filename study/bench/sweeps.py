@@ -85,7 +85,7 @@ def run_sweep(engine: str, rows: int, size: Size, directory: Path) -> Finished:
 
 
 def overrides(engine: str, rows: int, size: Size, directory: Path) -> list[str]:
-    """The command line of a sweep: the quickstart with fewer learning rates and steps."""
+    """The command line of a sweep: the quickstart with fewer learning rates and seeds."""
     every = size.steps // size.evaluations
     return [
         "experiment=quickstart",

@@ -181,13 +181,10 @@ class _Rollout:
         """A cache for each block of prompts."""
         blocks = [block.prompts for block in layout.blocks]
         lengths = torch.split(self._tensor(self.prompt_lengths), [b.size(0) for b in blocks])
+        read = self.length - 1  # the last token is not
+        pairs = zip(lengths, blocks, strict=True)
         return CachedAttention(
-            [
-                Cache(
-                    own, block.size(1), block.size(1) + self.length - 1
-                )  # the last token is not read
-                for own, block in zip(lengths, blocks, strict=True)
-            ]
+            [Cache(own, block.size(1), block.size(1) + read) for own, block in pairs]
         )
 
     def _choose(self, logits: Tensor, race: Race, step: int) -> None:
