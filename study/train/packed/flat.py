@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from study.train.packed.architecture import Names
+from study.train.packed.architecture import Names, bias_of
 
 
 def flatten(tensors: Mapping[str, Tensor]) -> tuple[Tensor, dict[str, Tensor]]:
@@ -30,6 +30,13 @@ def side_by_side(tensors: Mapping[str, Tensor], names: Names) -> Tensor:
     assert starts[1:] == ends[:-1], f"{names} do not follow each other"
     rows = sum(tensors[name].size(0) for name in names)
     return first.as_strided((rows, *first.shape[1:]), first.stride())
+
+
+def joined(tensors: Mapping[str, Tensor], names: Names) -> tuple[Tensor, Tensor | None]:
+    """Weight [sum of out, in] and bias [sum of out] of linear layers that follow each other."""
+    biases = tuple(map(bias_of, names))
+    bias = side_by_side(tensors, biases) if biases[0] in tensors else None
+    return side_by_side(tensors, names), bias
 
 
 def same_place(view: Tensor, flat: Tensor) -> Tensor:

@@ -10,8 +10,8 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from study.train.packed.architecture import Block, Names, bias_of, read_architecture
-from study.train.packed.flat import flatten, side_by_side
+from study.train.packed.architecture import Block, Names, read_architecture
+from study.train.packed.flat import flatten, joined
 
 Attend = Callable[[int, Tensor, Tensor, Tensor, float], Tensor]
 """(layer, q [tokens, heads, d], k and v [tokens, kv heads, d], scaling) -> [tokens, heads, d]."""
@@ -66,7 +66,7 @@ class PackedModel:
         for name, parameter in parameters.items():
             parameter.data = self.base[name]
         self.decayed = sum(p.numel() for name, p in self.base.items() if name not in no_decay)
-        self.joined = {names: self._joined(names) for names in self.architecture.joined}
+        self.joined = {names: joined(self.base, names) for names in self.architecture.joined}
 
     @property
     def merges(self) -> bool:
@@ -127,18 +127,13 @@ class PackedModel:
         """Returns the logits [rows, vocabulary] of hidden states [rows, hidden]."""
         return layers.linear(self.architecture.head, hidden)
 
-    def _joined(self, names: Names) -> tuple[Tensor, Tensor | None]:
-        biases = tuple(map(bias_of, names))
-        bias = side_by_side(self.base, biases) if biases[0] in self.base else None
-        return side_by_side(self.base, names), bias
-
     def _heads(
-        self, block: Block, joined: Tensor, rotation: tuple[Tensor, Tensor], layers: Layers
+        self, block: Block, outputs: Tensor, rotation: tuple[Tensor, Tensor], layers: Layers
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Queries, keys and values [tokens, heads of each, d] from [tokens, all of them]."""
         made_of = self.architecture
         counts = (made_of.query_heads, made_of.key_heads)
-        heads = joined.view(joined.size(0), -1, made_of.head_width)
+        heads = outputs.view(outputs.size(0), -1, made_of.head_width)
         turning, values = torch.split(heads, [sum(counts), counts[1]], 1)
         if block.head_norms:
             turning = layers.norm(block.head_norms, counts, turning)

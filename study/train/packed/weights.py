@@ -14,9 +14,9 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from study.train.packed.architecture import Names, bias_of
+from study.train.packed.architecture import Names
 from study.train.packed.filled import Filled
-from study.train.packed.flat import flatten, same_place, side_by_side, views
+from study.train.packed.flat import flatten, joined, same_place, views
 from study.train.packed.model import PackedModel
 
 Inner = list[Tensor]
@@ -96,6 +96,8 @@ class FullWeights(LaneWeights):
     def __init__(self, model: PackedModel) -> None:
         """Copies the model's parameters, in the order of its vector."""
         super().__init__(model.base, model.decayed)
+        self._joined = {names: joined(self.parameters, names) for names in model.joined}
+        self._joined_gradients = {names: joined(self.gradients, names) for names in model.joined}
 
     @property
     def kind(self) -> tuple[object, ...]:
@@ -108,11 +110,7 @@ class FullWeights(LaneWeights):
 
     def joined(self, names: Names) -> tuple[Tensor, Tensor | None]:
         """The lane's own tensors."""
-        biases = tuple(map(bias_of, names))
-        with_bias = biases[0] in self.parameters
-        return side_by_side(self.parameters, names), (
-            side_by_side(self.parameters, biases) if with_bias else None
-        )
+        return self._joined[names]
 
     def trains(self, name: str) -> bool:
         """Every parameter is trained."""
@@ -126,10 +124,10 @@ class FullWeights(LaneWeights):
         self, names: Names, saved: tuple[Tensor, Inner], gradient: Tensor, out: Tensor | None
     ) -> None:
         """dW += g^T x; db += sum of g."""
-        side_by_side(self.gradients, names).addmm_(gradient.t(), saved[0])
-        biases = tuple(map(bias_of, names))
-        if biases[0] in self.gradients:
-            side_by_side(self.gradients, biases).add_(gradient.sum(0))
+        weight, bias = self._joined_gradients[names]
+        weight.addmm_(gradient.t(), saved[0])
+        if bias is not None:
+            bias.add_(gradient.sum(0))
 
 
 class AdapterWeights(LaneWeights):
@@ -178,9 +176,9 @@ class AdapterWeights(LaneWeights):
     @cached_property
     def filled(self) -> Filled:
         """Their layout for batched products."""
-        joined = self.model.joined
-        outputs = {name: self.weight(name).size(0) for names in joined for name in names}
-        return Filled(self.adapters, joined, outputs)
+        groups = self.model.joined
+        outputs = {name: self.weight(name).size(0) for names in groups for name in names}
+        return Filled(self.adapters, groups, outputs)
 
     def weight(self, name: str) -> Tensor:
         """The base's tensor."""
@@ -218,8 +216,8 @@ class AdapterWeights(LaneWeights):
             if out is not None:
                 out.addmm_(to_inner, a)
 
-    def _columns(self, names: Names, joined: Tensor) -> list[tuple[str, Tensor]]:
+    def _columns(self, names: Names, outputs: Tensor) -> list[tuple[str, Tensor]]:
         """Each target among layers side by side, with its columns of [n, sum of out]."""
-        columns = torch.split(joined, [self.weight(name).size(0) for name in names], 1)
+        columns = torch.split(outputs, [self.weight(name).size(0) for name in names], 1)
         pairs = zip(names, columns, strict=True)
         return [(name, own) for name, own in pairs if name in self.adapters]
