@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from analysis.claims import learning_rate, parity
 from analysis.claims.verdict import Verdict
-from analysis.load import Sweep
-from analysis.search import SearchSummary, search_summary
+from analysis.estimates.search import SearchSummary, search_summary
+from analysis.reading.sweep import Sweep
 
 __all__ = ["Verdict", "check_claims"]
 

@@ -11,9 +11,9 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from analysis.arms import Arm, arms, model_name, task_name
 from analysis.claims.verdict import Obstacle
-from analysis.load import Sweep
+from analysis.reading.arms import Arm, arms, model_name, task_name
+from analysis.reading.sweep import Sweep
 from study.plan.arms import is_factor
 
 METHOD_KEYS = ("method", "seed", "save", "engine")

@@ -8,15 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.arms import choice, preferred_rate, rate_text, reported, same_rate
 from analysis.claims.comparison import Comparison
 from analysis.claims.verdict import Obstacle
-from analysis.curve import oriented_scores
-from analysis.equivalence import beyond_margin_p, equivalence_p
-from analysis.load import Sweep
-from analysis.plateau import plateau_cells
-from analysis.search import SearchSummary
-from analysis.stats import (
+from analysis.estimates.curve import oriented_scores
+from analysis.estimates.equivalence import beyond_margin_p, equivalence_p
+from analysis.estimates.plateau import plateau_cells
+from analysis.estimates.search import SearchSummary
+from analysis.estimates.stats import (
     MIN_SEEDS,
     NO_SPREAD,
     Contrast,
@@ -27,6 +25,8 @@ from analysis.stats import (
     pooled_difference,
     pooled_sd,
 )
+from analysis.reading.arms import choice, preferred_rate, rate_text, reported, same_rate
+from analysis.reading.sweep import Sweep
 
 GAIN_SHARE, MIN_MARGIN = 0.1, 0.02
 """The default margin: this share of FullFT's gain over the base, at least so much."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from analysis.arms import rate_text
 from analysis.claims.comparison import (
     Comparison,
     comparisons,
@@ -21,11 +20,12 @@ from analysis.claims.verdict import (
     more_seeds,
     undecided,
 )
-from analysis.curve import LrCurve
-from analysis.load import Sweep
-from analysis.optimum import LrRatio, Optimum, log_ratio, lr_ratio, optimum
-from analysis.search import SearchSummary
-from analysis.stats import CONFIDENCE, MIN_SEEDS, Contrast
+from analysis.estimates.curve import LrCurve
+from analysis.estimates.optimum import LrRatio, Optimum, log_ratio, lr_ratio, optimum
+from analysis.estimates.search import SearchSummary
+from analysis.estimates.stats import CONFIDENCE, MIN_SEEDS, Contrast
+from analysis.reading.arms import rate_text
+from analysis.reading.sweep import Sweep
 
 CLAIM = "C3"
 LOW, HIGH = 5.0, 20.0

@@ -23,10 +23,10 @@ from analysis.claims.verdict import (
     more_seeds,
     undecided,
 )
-from analysis.equivalence import holm
-from analysis.load import Sweep
-from analysis.search import SearchSummary
-from analysis.stats import CONFIDENCE, MIN_SEEDS
+from analysis.estimates.equivalence import holm
+from analysis.estimates.search import SearchSummary
+from analysis.estimates.stats import CONFIDENCE, MIN_SEEDS
+from analysis.reading.sweep import Sweep
 
 HIGH_RANK, EVERY_RANK = "C1", "C2"
 LEVEL = (1 - CONFIDENCE) / 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from analysis.stats import CONFIDENCE
+from analysis.estimates.stats import CONFIDENCE
 
 SUPPORTED, REFUTED, UNDECIDED = "supported", "refuted", "undecided"
 
@@ -58,7 +58,7 @@ def undecided(claim_id: str, statement: str, arms: tuple[str, ...], obstacle: Ob
 
 
 def more_seeds(needed: int | None, present: int, phase: str) -> str:
-    """The advice that follows from :meth:`analysis.stats.Contrast.seeds_for`, as a clause."""
+    """The advice that follows from ``Contrast.seeds_for``, as a clause."""
     if needed is None:
         return f"too close to the bound for more {phase} seeds alone"
     more = needed - present

@@ -7,6 +7,8 @@ from typing import Any
 
 SCHEMA_VERSION = 1
 RESULT_STATUSES = ("completed", "diverged", "no_signal", "pruned")
+SCORED_STATUSES = ("completed", "diverged")
+"""Results with a score: a diverged run has the declared worst value."""
 
 
 @dataclass(kw_only=True)

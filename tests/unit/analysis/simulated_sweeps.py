@@ -12,10 +12,10 @@ import numpy as np
 import pandas as pd
 
 from analysis.claims.verdict import Verdict
-from analysis.curve import LrCurve
-from analysis.load import EXCLUDED_COLUMNS, METRIC_COLUMNS, Sweep
-from analysis.search import SearchSummary, search_summary
-from analysis.simulate import ArmTruth, Design, simulate_pair
+from analysis.estimates.curve import LrCurve
+from analysis.estimates.search import SearchSummary, search_summary
+from analysis.reading.sweep import EXCLUDED_COLUMNS, METRIC_COLUMNS, Sweep
+from analysis.simulate.draws import ArmTruth, Design, simulate_pair
 
 MED = ArmTruth()
 SHARP = replace(MED, cliff_scale=0.015, cliff_jitter=0.0)

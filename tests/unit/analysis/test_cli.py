@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from analysis import figures_report
 from analysis.__main__ import main
+from analysis.figures import report as figures_report
 from tests.doubles import Defects, run_id, write_synthetic_experiment
 
 
@@ -96,7 +96,7 @@ def test_claims_need_no_matplotlib_and_nothing_needs_torch(tmp_path: Path) -> No
         "import sys; from analysis.__main__ import main\n"
         f"main(['claims', {str(path)!r}])\n"
         "assert 'matplotlib' not in sys.modules\n"
-        "import analysis.report\n"
+        "import analysis.reporting.report\n"
         "heavy = {'torch', 'trl', 'peft', 'wandb', 'hydra'}\n"
         "assert not heavy & set(sys.modules), heavy & set(sys.modules)\n"
     )

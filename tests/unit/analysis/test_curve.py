@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.curve import LrCurve, learning_rate_curves
+from analysis.estimates.curve import LrCurve, learning_rate_curves
 
 
 def frame(rows: list[tuple[str, str, float, int, str, float | None]]) -> pd.DataFrame:

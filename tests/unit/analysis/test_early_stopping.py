@@ -8,15 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from analysis import figures_report
-from analysis.arms import choice
 from analysis.claims import check_claims
-from analysis.load import Sweep, load
-from analysis.methods import methods
-from analysis.report import write_report
-from analysis.search import search_summary
-from analysis.tables import NO_REPORT, arm_rows, cell_rows
-from analysis.wording import banner
+from analysis.estimates.search import search_summary
+from analysis.figures import report as figures_report
+from analysis.reading.arms import choice
+from analysis.reading.load import load
+from analysis.reading.sweep import Sweep
+from analysis.reporting.methods import methods
+from analysis.reporting.report import write_report
+from analysis.reporting.tables import NO_REPORT, arm_rows, cell_rows
+from analysis.reporting.wording import banner
 from tests.doubles import SYNTHETIC_ARMS, run_id, write_synthetic_experiment
 
 SETTINGS = {"grace_steps": 20, "keep": 0.5, "window": 3}

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.edges import find_edges, unimodal_fit
+from analysis.estimates.edges import find_edges, unimodal_fit
 
 SCORES = st.lists(st.floats(0, 1, allow_nan=False, width=32), min_size=1, max_size=9)
 

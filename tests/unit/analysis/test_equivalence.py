@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
-from analysis.equivalence import beyond_margin_p, equivalence_p, holm
-from analysis.stats import Contrast, paired_difference
+from analysis.estimates.equivalence import beyond_margin_p, equivalence_p, holm
+from analysis.estimates.stats import Contrast, paired_difference
 
 CONTRASTS = st.builds(
     Contrast, st.floats(-0.1, 0.1), st.floats(0.001, 0.05), st.integers(2, 20), st.just(3)

@@ -9,18 +9,19 @@ from typing import Any
 import pytest
 from matplotlib.figure import Figure
 
-from analysis.arms import arms, choice, count_text, rate_text, subject
-from analysis.figure_data import (
+from analysis.estimates.search import search_summary
+from analysis.estimates.stats import t_quantile
+from analysis.figures.data import (
     learning_figure,
     optimum_figure,
     rank_figure,
     rate_figure,
 )
-from analysis.figures import draw_learning, draw_optima, draw_ranks, draw_rates
-from analysis.figures_style import BLACK, figure, looks
-from analysis.load import Sweep, load
-from analysis.search import search_summary
-from analysis.stats import t_quantile
+from analysis.figures.draw import draw_learning, draw_optima, draw_ranks, draw_rates
+from analysis.figures.style import BLACK, figure, looks
+from analysis.reading.arms import arms, choice, count_text, rate_text, subject
+from analysis.reading.load import load
+from analysis.reading.sweep import Sweep
 from tests.doubles import (
     BASE,
     FULL_GRID,

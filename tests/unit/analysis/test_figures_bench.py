@@ -10,8 +10,8 @@ import pytest
 from matplotlib.figure import Figure
 
 from analysis.__main__ import main
-from analysis.bench_file import Span, bench_figures, read_bench
-from analysis.figures_bench import draw_ratios, draw_scaling, write_bench_figures
+from analysis.figures.bench import draw_ratios, draw_scaling, write_bench_figures
+from analysis.reading.bench_file import Span, bench_figures, read_bench
 
 
 def span(median: float) -> dict[str, float]:

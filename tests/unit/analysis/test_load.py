@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from analysis.load import load, provenance, samples
+from analysis.reading.load import load, provenance, samples
 from study.records.record import Record
 from tests.doubles import BASE, LORA_GRID, Defects, run_id, write_synthetic_experiment
 

@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
-from analysis.curve import LrCurve
-from analysis.edges import find_edges
-from analysis.optimum import log_ratio, lr_ratio, optimum
-from analysis.plateau import noise_floor, shared_fraction
-from analysis.simulate import ArmTruth, Design, simulate_curve, simulate_pair
-from analysis.stats import Estimate
+from analysis.estimates.curve import LrCurve
+from analysis.estimates.edges import find_edges
+from analysis.estimates.optimum import log_ratio, lr_ratio, optimum
+from analysis.estimates.plateau import noise_floor, shared_fraction
+from analysis.estimates.stats import Estimate
+from analysis.simulate.draws import ArmTruth, Design, simulate_curve, simulate_pair
 from tests.unit.analysis.simulated_sweeps import SHARP, curve
 
 RATES = tuple(10.0 ** (np.arange(8) / 4 - 5))  # a quarter of a decade from 1e-5

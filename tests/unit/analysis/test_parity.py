@@ -12,12 +12,12 @@ import pytest
 
 from analysis.claims import check_claims, parity
 from analysis.claims.verdict import Verdict
-from analysis.curve import LrCurve
-from analysis.equivalence import equivalence_p, holm
-from analysis.load import load
-from analysis.simulate import Design, simulate_pair
-from analysis.stats import paired_difference, t_quantile
-from analysis.wording import headlines
+from analysis.estimates.curve import LrCurve
+from analysis.estimates.equivalence import equivalence_p, holm
+from analysis.estimates.stats import paired_difference, t_quantile
+from analysis.reading.load import load
+from analysis.reporting.wording import headlines
+from analysis.simulate.draws import Design, simulate_pair
 from tests.doubles import LORA_GRID, Defects, run_id, write_synthetic_experiment
 from tests.unit.analysis.simulated_sweeps import MED, curve, experiment, judged
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from analysis.curve import LrCurve, learning_rate_curves
-from analysis.optimum import lr_ratio
-from analysis.plateau import shared_fraction
+from analysis.estimates.curve import LrCurve, learning_rate_curves
+from analysis.estimates.optimum import lr_ratio
+from analysis.estimates.plateau import shared_fraction
 
 DATA = Path(__file__).resolve().parents[3].parent / "shared" / "data"
 RUNS, HISTORY = (DATA / f"qwen3_1p7b_math_{part}.csv" for part in ("runs", "history"))

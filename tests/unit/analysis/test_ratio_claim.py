@@ -12,12 +12,12 @@ import pytest
 
 from analysis.claims import check_claims, learning_rate
 from analysis.claims.verdict import Verdict
-from analysis.curve import LrCurve
-from analysis.edges import find_edges
-from analysis.optimum import LrRatio, lr_ratio, optimum
-from analysis.plateau import shared_fraction
-from analysis.search import search_summary
-from analysis.simulate import ArmTruth, Design, simulate_curve, simulate_pair
+from analysis.estimates.curve import LrCurve
+from analysis.estimates.edges import find_edges
+from analysis.estimates.optimum import LrRatio, lr_ratio, optimum
+from analysis.estimates.plateau import shared_fraction
+from analysis.estimates.search import search_summary
+from analysis.simulate.draws import ArmTruth, Design, simulate_curve, simulate_pair
 from tests.unit.analysis.simulated_sweeps import (
     MED,
     REGIMES,

@@ -13,16 +13,16 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from analysis import figures_report
 from analysis.claims import check_claims
 from analysis.claims.verdict import Verdict
-from analysis.load import load
-from analysis.methods import methods
-from analysis.report import Report, write_report
-from analysis.search import search_summary
-from analysis.stats import Estimate
-from analysis.tables import ALL_DIVERGED, CROSS_FITTED, arm_rows, cell_rows, status_rows
-from analysis.wording import (
+from analysis.estimates.search import search_summary
+from analysis.estimates.stats import Estimate
+from analysis.figures import report as figures_report
+from analysis.reading.load import load
+from analysis.reporting.methods import methods
+from analysis.reporting.report import Report, write_report
+from analysis.reporting.tables import ALL_DIVERGED, CROSS_FITTED, arm_rows, cell_rows, status_rows
+from analysis.reporting.wording import (
     claims_json,
     headlines,
     quantity_text,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from analysis.simulate import ArmTruth, Design, simulate_curve, simulate_pair, simulate_scores
+from analysis.simulate.draws import ArmTruth, Design, simulate_curve, simulate_pair, simulate_scores
 
 
 def test_the_mean_of_many_runs_is_the_expected_score() -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
-from analysis.stats import (
+from analysis.estimates.stats import (
     Contrast,
     PooledSd,
     cross_fitted_difference,

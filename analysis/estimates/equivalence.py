@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from scipy.special import stdtr
 
-from analysis.stats import Contrast
+from analysis.estimates.stats import Contrast
 
 
 def equivalence_p(contrast: Contrast, margin: float) -> float:

@@ -1,6 +1,6 @@
 """The best learning rate of an arm, and its ratio to another arm's, with 90 % intervals.
 
-LR* is the log-midpoint of the plateau (see :mod:`analysis.plateau`). The ratio of two arms is the
+LR* is the log-midpoint of the plateau (see :mod:`.plateau`). The ratio of two arms is the
 ratio of their midpoints, hence the geometric mean of the ratio of their ramps and of their
 cliffs; where those two differ the curves are not shifted copies and "one ratio" is a convention.
 
@@ -17,9 +17,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from analysis.curve import FloatArray, LrCurve
-from analysis.plateau import Plateau, find_plateau
-from analysis.stats import Contrast, Estimate, variance_of_mean, welch_difference
+from analysis.estimates.curve import FloatArray, LrCurve
+from analysis.estimates.plateau import Plateau, find_plateau
+from analysis.estimates.stats import Contrast, Estimate, variance_of_mean, welch_difference
 
 UNSTATED = frozenset({"few_seeds", "few_points", "flat"})
 """With one of these flags no interval is stated."""
@@ -86,7 +86,7 @@ def optimum(curve: LrCurve, fraction: float) -> Optimum:
 
     Args:
         curve: The arm.
-        fraction: From :func:`~analysis.plateau.shared_fraction` over every arm of the comparison.
+        fraction: From ``shared_fraction`` over every arm of the comparison.
 
     Returns:
         The optimum, flagged; an estimate that may not be stated has no interval.
@@ -158,7 +158,7 @@ def lr_ratio(arm: LrCurve, baseline: LrCurve, fraction: float) -> LrRatio:
     Args:
         arm: The arm in the numerator.
         baseline: The arm in the denominator, full fine-tuning as a rule.
-        fraction: From :func:`~analysis.plateau.shared_fraction` over every arm of the comparison.
+        fraction: From ``shared_fraction`` over every arm of the comparison.
 
     Returns:
         Ratios in linear units. An arm with an edge gives no ratio of centres, no width, and only
@@ -191,7 +191,7 @@ def lr_ratio(arm: LrCurve, baseline: LrCurve, fraction: float) -> LrRatio:
 def log_ratio(arm: LrCurve, baseline: LrCurve, fraction: float) -> Contrast:
     """The ratio of centres as a difference in decades, before flags are heeded.
 
-    For planning: its :meth:`~analysis.stats.Contrast.seeds_for` tells how many seeds would decide.
+    For planning: its ``seeds_for`` tells how many seeds would decide.
     """
     return _centres(find_plateau(arm, fraction), find_plateau(baseline, fraction))
 

@@ -14,17 +14,18 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from pandas import DataFrame
 
-from analysis import wording
-from analysis.arms import arms, count_text, rate_text
 from analysis.claims import check_claims
 from analysis.claims.verdict import Verdict
-from analysis.figures_report import FigureFile, write_figures
-from analysis.glossary import meaning
-from analysis.load import Sweep, provenance, samples
-from analysis.methods import methods
-from analysis.search import SearchSummary, search_summary
-from analysis.table_frames import arms_frame, cells_frame, statuses_frame
-from analysis.tables import ArmRow, arm_rows, cell_rows, status_rows
+from analysis.estimates.search import SearchSummary, search_summary
+from analysis.figures.report import FigureFile, write_figures
+from analysis.reading.arms import arms, count_text, rate_text
+from analysis.reading.load import provenance, samples
+from analysis.reading.sweep import Sweep
+from analysis.reporting import wording
+from analysis.reporting.glossary import meaning
+from analysis.reporting.methods import methods
+from analysis.reporting.table_frames import arms_frame, cells_frame, statuses_frame
+from analysis.reporting.tables import ArmRow, arm_rows, cell_rows, status_rows
 
 TEMPLATES = Path(__file__).with_name("templates")
 SAMPLES_PER_ARM = 2

@@ -1,7 +1,7 @@
 """Intervals, differences and noise floors for scores over seeds.
 
 Seeds are the unit of replication everywhere. Intervals are Student's t at 90 %; tests of equality
-are in :mod:`analysis.equivalence`. A percentile bootstrap is absent on purpose: with 3 to 10 seeds
+are in :mod:`.equivalence`. A percentile bootstrap is absent on purpose: with 3 to 10 seeds
 its 90 % interval holds the truth in 36 to 80 % of simulated sweeps (see ``tests/unit/analysis``).
 """
 

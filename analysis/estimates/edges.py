@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import isotonic_regression
 
-from analysis.curve import FloatArray
+from analysis.estimates.curve import FloatArray
 
 
 @dataclass(frozen=True)

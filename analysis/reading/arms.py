@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from analysis.curve import SCORED_STATUSES
-from analysis.load import Sweep
+from analysis.reading.sweep import Sweep
+from study.records.record import SCORED_STATUSES
 
 
 @dataclass(frozen=True)

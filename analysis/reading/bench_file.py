@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from analysis.files import is_number, read_json
+from analysis.reading.files import is_number, read_json
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import chdtri
 
-from analysis.curve import BoolArray, FloatArray, LrCurve
-from analysis.edges import Edges, find_edges, top_score, unimodal_fit
-from analysis.stats import MIN_SEEDS, PooledSd, pooled_sd
+from analysis.estimates.curve import BoolArray, FloatArray, LrCurve
+from analysis.estimates.edges import Edges, find_edges, top_score, unimodal_fit
+from analysis.estimates.stats import MIN_SEEDS, PooledSd, pooled_sd
 
 FRACTION = 0.2
 """Share of the rise below the top at which the plateau ends."""

@@ -9,8 +9,7 @@ from pathlib import Path
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 
-from analysis.bench_file import BenchFigures, ScalingCurve, StepCase
-from analysis.figures_style import (
+from analysis.figures.style import (
     BLACK,
     GREY,
     figure,
@@ -20,6 +19,7 @@ from analysis.figures_style import (
     plain,
     title,
 )
+from analysis.reading.bench_file import BenchFigures, ScalingCurve, StepCase
 
 COLOURS = {"LoRA": "#7e03a8", "FullFT": BLACK}
 CURVE_COLOURS = ("#7e03a8", "#e16462", "#fca636")

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from analysis.files import ABSENT, PLANNED_COLUMNS, is_integer, is_number, read_json
+from analysis.reading.files import ABSENT, PLANNED_COLUMNS, is_integer, is_number, read_json
 from study.plan.experiment import SCHEMA_VERSION
 
 REQUIRED = ("schema_version", "experiment", "arms", "runs", "looks", "max_retries")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from analysis.curve import LrCurve, learning_rate_curves
-from analysis.load import Sweep
-from analysis.optimum import Optimum, optimum
-from analysis.plateau import noise_floor, shared_fraction
-from analysis.stats import PooledSd
+from analysis.estimates.curve import LrCurve, learning_rate_curves
+from analysis.estimates.optimum import Optimum, optimum
+from analysis.estimates.plateau import noise_floor, shared_fraction
+from analysis.estimates.stats import PooledSd
+from analysis.reading.sweep import Sweep
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
 
-from analysis.curve import SCORED_STATUSES
-from study.records.record import RESULT_STATUSES, SCHEMA_VERSION, Record
+from study.records.record import RESULT_STATUSES, SCHEMA_VERSION, SCORED_STATUSES, Record
 
 PLANNED_COLUMNS = ("run_id", "arm", "phase", "learning_rate", "seed")
 RECORD_TYPES = get_type_hints(Record)

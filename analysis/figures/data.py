@@ -1,4 +1,4 @@
-"""The numbers behind every figure: frozen, typed, and drawn by :mod:`analysis.figures`."""
+"""The numbers behind every figure: frozen, typed, and drawn by :mod:`analysis.figures.draw`."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any
 
 import pandas as pd
 
-from analysis.arms import Arm, Choice, arms, base_score, choice, reported, scored, subject
 from analysis.claims.learning_rate import HIGH, LOW
-from analysis.load import Sweep
-from analysis.optimum import Optimum
-from analysis.stats import Estimate, mean_interval
+from analysis.estimates.optimum import Optimum
+from analysis.estimates.stats import Estimate, mean_interval
+from analysis.reading.arms import Arm, Choice, arms, base_score, choice, reported, scored, subject
+from analysis.reading.sweep import Sweep
 
 EVALUATION = "eval/accuracy"
 """Metric of the learning curves: held-out accuracy, sampled at training temperature."""

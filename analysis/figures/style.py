@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from analysis.arms import Arm, rate_text
+from analysis.reading.arms import Arm, rate_text
 
 STYLE = Path(__file__).with_name("style.mplstyle")
 BLACK, GREY = "#000000", "#6b6b6b"

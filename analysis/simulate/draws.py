@@ -15,7 +15,7 @@ from numpy.random import Generator
 from numpy.typing import ArrayLike
 from scipy.special import expit
 
-from analysis.curve import FloatArray, LrCurve
+from analysis.estimates.curve import FloatArray, LrCurve
 
 TRUTH_STEP = 1e-3
 """Resolution, in decades, at which the true plateau is looked up."""

@@ -8,12 +8,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from analysis.arms import count_text, model_name, rate_text, task_name
 from analysis.claims.verdict import REFUTED, SUPPORTED, UNDECIDED, Verdict, direction
-from analysis.glossary import meaning
-from analysis.load import Sweep
-from analysis.stats import MIN_SEEDS, Estimate
-from analysis.tables import REPORTED, ArmRow
+from analysis.estimates.stats import MIN_SEEDS, Estimate
+from analysis.reading.arms import count_text, model_name, rate_text, task_name
+from analysis.reading.sweep import Sweep
+from analysis.reporting.glossary import meaning
+from analysis.reporting.tables import REPORTED, ArmRow
 
 EQUAL, NOTED = "all values equal", "see notes"
 """Why an estimate from enough seeds has no interval."""

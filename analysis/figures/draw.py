@@ -10,8 +10,9 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.ticker import NullLocator
 
-from analysis.arms import Arm, count_text, rate_text
-from analysis.figure_data import (
+from analysis.estimates.optimum import Optimum
+from analysis.estimates.stats import Estimate
+from analysis.figures.data import (
     LearningCurve,
     LearningFigure,
     OptimumFigure,
@@ -21,7 +22,7 @@ from analysis.figure_data import (
     RateCurve,
     RateFigure,
 )
-from analysis.figures_style import (
+from analysis.figures.style import (
     BLACK,
     GREY,
     Look,
@@ -33,8 +34,7 @@ from analysis.figures_style import (
     rate_axis,
     title,
 )
-from analysis.optimum import Optimum
-from analysis.stats import Estimate
+from analysis.reading.arms import Arm, count_text, rate_text
 
 SCORE_LABEL = "held-out accuracy, sampled"
 ASIDE = 0.025

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from analysis.arms import Arm, arms, rate_text
-from analysis.load import Sweep
-from analysis.search import SearchSummary
+from analysis.estimates.search import SearchSummary
+from analysis.reading.arms import Arm, arms, rate_text
+from analysis.reading.sweep import Sweep
 
 
 def methods(sweep: Sweep, search: SearchSummary) -> list[str]:

@@ -1,4 +1,4 @@
-"""The tables of the report as typed rows; :mod:`analysis.table_frames` has them as CSV columns."""
+"""The tables of the report as typed rows; :mod:`.table_frames` has them as CSV columns."""
 
 from __future__ import annotations
 
@@ -8,13 +8,19 @@ from typing import Any
 
 import pandas as pd
 
-from analysis.arms import Arm, Choice, arms, choice, reported, scored
 from analysis.claims.comparison import Comparison, comparisons
 from analysis.claims.difference import score_obstacle
-from analysis.load import Sweep
-from analysis.optimum import LrRatio, Optimum, lr_ratio
-from analysis.search import SearchSummary
-from analysis.stats import MIN_SEEDS, Estimate, cross_fitted_mean, mean_interval, paired_difference
+from analysis.estimates.optimum import LrRatio, Optimum, lr_ratio
+from analysis.estimates.search import SearchSummary
+from analysis.estimates.stats import (
+    MIN_SEEDS,
+    Estimate,
+    cross_fitted_mean,
+    mean_interval,
+    paired_difference,
+)
+from analysis.reading.arms import Arm, Choice, arms, choice, reported, scored
+from analysis.reading.sweep import Sweep
 from study.records.record import RESULT_STATUSES
 
 WAITING = ("given up", "missing")

@@ -7,8 +7,8 @@ from typing import Any
 
 import pandas as pd
 
-from analysis.stats import Estimate
-from analysis.tables import ArmRow, CellRow, StatusRow
+from analysis.estimates.stats import Estimate
+from analysis.reporting.tables import ArmRow, CellRow, StatusRow
 
 
 def arms_frame(rows: Sequence[ArmRow]) -> pd.DataFrame:

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 from pandas import DataFrame
 
+from study.records.record import SCORED_STATUSES
+
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
-
-SCORED_STATUSES = ("completed", "diverged")
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,11 +10,11 @@ from pathlib import Path
 
 from matplotlib.axes import Axes
 
-from analysis.figure_data import learning_figure, optimum_figure, rank_figure, rate_figure
-from analysis.figures import draw_learning, draw_optima, draw_ranks, draw_rates
-from analysis.figures_style import SUFFIXES, figure
-from analysis.load import Sweep
-from analysis.search import SearchSummary
+from analysis.estimates.search import SearchSummary
+from analysis.figures.data import learning_figure, optimum_figure, rank_figure, rate_figure
+from analysis.figures.draw import draw_learning, draw_optima, draw_ranks, draw_rates
+from analysis.figures.style import SUFFIXES, figure
+from analysis.reading.sweep import Sweep
 
 Draw = Callable[[Axes], None]
 

@@ -1,0 +1,36 @@
+"""``python -m analysis claims DIRECTORY``."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+
+from analysis.claims import check_claims
+from analysis.reading.load import load
+from analysis.reporting import wording
+
+HELP = "print the verdicts"
+EXAMPLES = """\
+  python -m analysis claims runs/quickstart          the verdicts, one a line
+  python -m analysis claims runs/quickstart --json   the verdicts for another program
+"""
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """The experiment directory, and the format."""
+    parser.add_argument(
+        "directory", type=Path, help="experiment directory, for example runs/quickstart"
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def run(options: Namespace) -> None:
+    """Print every verdict."""
+    sweep = load(options.directory)
+    found = check_claims(sweep)
+    if options.json:
+        print(wording.claims_json(found))
+        return
+    lines = (wording.first_line(sweep), wording.banner(sweep), *map(wording.verdict_line, found))
+    for line in filter(None, lines):
+        print(line)

@@ -1,0 +1,1 @@
+"""Numbers with intervals: curves, optima, differences, tests."""

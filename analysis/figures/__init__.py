@@ -1,0 +1,1 @@
+"""Numbers first, then pixels: one module a figure."""

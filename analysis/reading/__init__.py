@@ -1,0 +1,1 @@
+"""What a sweep left behind, as frames: experiment directories and other people's sweeps."""

@@ -1,0 +1,1 @@
+"""What people read: the page, tables and sentences."""

@@ -1,0 +1,1 @@
+"""Noisy sweeps with a known truth."""
