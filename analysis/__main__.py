@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 
 COMMANDS = ("report", "claims", "figure")
+"""Modules; the underscore of a module whose command is a Python keyword is no part of its name."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -29,7 +30,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    modules = {name: importlib.import_module(f"analysis.cli.{name}") for name in COMMANDS}
+    modules = {
+        name.rstrip("_"): importlib.import_module(f"analysis.cli.{name}") for name in COMMANDS
+    }
     parser = argparse.ArgumentParser(
         prog="python -m analysis",
         description="Read what `python -m study -m` or another command of `study` wrote.",

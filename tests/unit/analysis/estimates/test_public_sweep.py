@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -11,19 +10,14 @@ import pytest
 from analysis.estimates.curve import LrCurve, learning_rate_curves
 from analysis.estimates.optimum import lr_ratio
 from analysis.estimates.plateau import shared_fraction
-
-DATA = Path(__file__).resolve().parents[3].parent / "shared" / "data"
-RUNS, HISTORY = (DATA / f"qwen3_1p7b_math_{part}.csv" for part in ("runs", "history"))
-
-pytestmark = pytest.mark.skipif(
-    not (RUNS.is_file() and HISTORY.is_file()),
-    reason="the published sweep is not beside this checkout (shared/data)",
-)
+from tests.published import published
 
 
 @pytest.fixture(name="curves")
 def _curves() -> dict[str, LrCurve]:
-    runs, history = pd.read_csv(RUNS), pd.read_csv(HISTORY)
+    runs, history = (
+        pd.read_csv(published(f"qwen3_1p7b_math_{part}.csv")) for part in ("runs", "history")
+    )
     base = history[history["step"] == 0].set_index("run_id")["eval_accuracy"]  # about 0.176
     rank = runs["lora_rank"].fillna(0).astype(int).astype(str)
     return learning_rate_curves(
