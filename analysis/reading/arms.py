@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import statistics
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -123,14 +122,9 @@ def preferred_rate(sweep: Sweep, arm: str) -> float | None:
 
     A rate that early stopping ended on any seed does not compete.
     """
-    scores: dict[float, list[float]] = {}
-    runs = sweep.runs
-    stopped = runs["learning_rate"][(runs["arm"] == arm) & (runs["status"] == "pruned")]
-    rows = scored(runs[~runs["learning_rate"].isin(stopped)], arm, "search")
-    for rate, score in zip(rows["learning_rate"], rows["score_final"], strict=True):
-        scores.setdefault(float(rate), []).append(float(score))
-    # fmean sums exactly, so that equal means tie here as they do in the sweep.
-    return min(scores, key=lambda rate: (-statistics.fmean(scores[rate]), rate), default=None)
+    means = sweep.search_means.get(arm, {})
+    sign = -1.0 if sweep.direction == "minimize" else 1.0
+    return min(means, key=lambda rate: (-sign * means[rate], rate), default=None)
 
 
 def same_rate(a: float, b: float) -> bool:

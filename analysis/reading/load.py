@@ -1,13 +1,27 @@
 """An experiment directory -> the frames that everything else in ``analysis`` is computed from.
 
 Only runs that ``plan.json`` names are results. Whatever else lies in the directory, and whatever
-the plan names that is not there, ends up in :attr:`Sweep.excluded` with the reason, never in
-silence.
+the plan names that is not there, ends up in :attr:`Sweep.excluded` with its kind and the reason,
+never in silence:
+
+* ``no record``: planned, and not finished: not started, still running, or failed so far.
+* ``unreadable record``: no JSON, of a schema version that is not known here, lacking a field, with
+  a value of the wrong type or an unknown status, or of another run than the place it lies in.
+* ``not planned``: a record in a place that the plan does not name. A run id belongs to one arm, so
+  that a copied run cannot count twice.
+* ``failed attempt``: a try that left no result, since the run was last reopened. A retry that ended
+  well is the run's only record; the tries before it take nothing away.
+* ``unreadable metrics``: lines that were cut short; the other lines of the file count.
+
+What is in an imported sweep was decided when it was imported, by the rules of
+:mod:`analysis.reading.importing.resolve`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass, field
+from glob import glob
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +29,18 @@ import pandas as pd
 
 from analysis.reading.files import (
     PLANNED_COLUMNS,
+    content_of,
     json_lines,
     read_json,
     read_record,
     read_selection,
 )
+from analysis.reading.importing.directory import read_imported
+from analysis.reading.metrics import read_metrics
 from analysis.reading.plan_file import read_plan
 from analysis.reading.sweep import (
     ATTEMPT_COLUMNS,
     EXCLUDED_COLUMNS,
-    METRIC_COLUMNS,
     RECORD_COLUMNS,
     Sweep,
     typed_frame,
@@ -42,42 +58,60 @@ def load(path: Path) -> Sweep:
             or a selection is not what ``study`` writes.
     """
     plan = read_plan(path)
-    planned = pd.DataFrame(plan["runs"], columns=list(PLANNED_COLUMNS))
-    records: list[dict[str, Any]] = []
-    excluded: list[dict[str, Any]] = []
-    attempts: list[dict[str, Any]] = []
-    statuses: list[str] = []
+    if plan["experiment"]["kind"] == "imported":
+        return read_imported(path, plan)
+    found = _Found()
     for run in plan["runs"]:
-        failed = _attempts(path, run)
-        record, problem = read_record(path, run)
-        if record is None:
-            kind, reason = _without_record(problem, failed)
-            excluded.append(_excluded(run, kind, reason))
-        else:
-            records.append(record)
-        attempts.extend(failed)
-        statuses.append(_status(record, failed, int(plan["max_retries"])))
-    excluded.extend(_excluded(a, "failed attempt", _describe(a)) for a in attempts)
-    excluded.extend(_unplanned(path, plan))
-    metrics = [line for record in records for line in _metrics(path, record, excluded)]
+        found.add(path, run, int(plan["max_retries"]))
+    metrics, broken = read_metrics(path, found.records)
+    excluded = [
+        *found.excluded,
+        *(_excluded(a, "failed attempt", _describe(a)) for a in found.attempts),
+        *_unplanned(path, plan),
+        *(_unreadable(r, broken[r["run_id"]]) for r in found.records if r["run_id"] in broken),
+    ]
+    planned = pd.DataFrame(plan["runs"], columns=list(PLANNED_COLUMNS))
     return Sweep(
         path=path,
         plan=plan,
-        runs=typed_frame(records, RECORD_COLUMNS),
-        metrics=pd.DataFrame(metrics, columns=list(METRIC_COLUMNS)),
-        planned=planned.assign(status=pd.Series(statuses, dtype="object")),
+        runs=typed_frame(found.records, RECORD_COLUMNS),
+        metrics=metrics,
+        planned=planned.assign(status=pd.Series(found.statuses, dtype="object")),
         excluded=typed_frame(excluded, EXCLUDED_COLUMNS),
-        attempts=typed_frame(attempts, ATTEMPT_COLUMNS),
+        attempts=typed_frame(found.attempts, ATTEMPT_COLUMNS),
         selections={
             arm: rate for arm in plan["arms"] if (rate := read_selection(path, arm)) is not None
         },
     )
 
 
+@dataclass
+class _Found:
+    """What lies in the places that a plan names."""
+
+    records: list[dict[str, Any]] = field(default_factory=list)
+    excluded: list[dict[str, Any]] = field(default_factory=list)
+    attempts: list[dict[str, Any]] = field(default_factory=list)
+    statuses: list[str] = field(default_factory=list)
+    """One for each planned run."""
+
+    def add(self, path: Path, run: dict[str, Any], max_retries: int) -> None:
+        """Look at the place of the next run."""
+        failed = _attempts(path, run)
+        record, problem = read_record(path, run)
+        if record is None:
+            kind, reason = _without_record(problem, failed)
+            self.excluded.append(_excluded(run, kind, reason))
+        else:
+            self.records.append(record)
+        self.attempts.extend(failed)
+        self.statuses.append(_status(record, failed, max_retries))
+
+
 def samples(sweep: Sweep, run_id: str, limit: int) -> list[dict[str, Any]]:
     """The last ``limit`` stored completions of a planned run; empty if it stored none."""
     arm = sweep.planned["arm"][sweep.planned["run_id"] == run_id].iloc[0]
-    lines, _ = json_lines(sweep.path / str(arm) / run_id / "samples.jsonl")
+    lines, _ = json_lines(content_of(f"{sweep.path}/{arm}/{run_id}/samples.jsonl"))
     return lines[-limit:]
 
 
@@ -106,7 +140,7 @@ def _status(record: dict[str, Any] | None, failed: list[dict[str, Any]], max_ret
 
 def _attempts(path: Path, run: dict[str, Any]) -> list[dict[str, Any]]:
     """Failed attempts of a run since it was last reopened."""
-    lines, _ = json_lines(path / run["arm"] / run["run_id"] / "attempts.jsonl")
+    lines, _ = json_lines(content_of(f"{path}/{run['arm']}/{run['run_id']}/attempts.jsonl"))
     failed: list[dict[str, Any]] = []
     for line in lines:
         if line.get("status") == "reopened":
@@ -131,22 +165,13 @@ def _excluded(run: dict[str, Any], kind: str, reason: str) -> dict[str, Any]:
 def _unplanned(path: Path, plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Records in places that the plan does not name: an id belongs to exactly one arm."""
     places = {(run["arm"], run["run_id"]) for run in plan["runs"]}
-    for file in sorted(path.glob("*/*/record.json")):
-        place = (file.parent.parent.name, file.parent.name)
-        if place not in places:
-            run = {"arm": place[0], "run_id": place[1]}
+    for file in sorted(glob("*/*/record.json", root_dir=path)):
+        arm, run_id, _ = Path(file).parts
+        if (arm, run_id) not in places:
+            run = {"arm": arm, "run_id": run_id}
             yield _excluded(run, "not planned", "a record that plan.json does not name in this arm")
 
 
-def _metrics(
-    path: Path, record: dict[str, Any], excluded: list[dict[str, Any]]
-) -> Iterator[tuple[str, int, str, float]]:
-    lines, broken = json_lines(path / record["arm"] / record["run_id"] / "metrics.jsonl")
-    if broken:
-        reason = f"{broken} unreadable line{'s' if broken > 1 else ''} of metrics.jsonl left out"
-        excluded.append(_excluded(record, "unreadable metrics", reason))
-    for line in lines:
-        for name, value in line.items():
-            number = isinstance(value, int | float) and not isinstance(value, bool)
-            if name != "step" and number and isinstance(line.get("step"), int):
-                yield record["run_id"], line["step"], name, float(value)
+def _unreadable(record: dict[str, Any], lines: int) -> dict[str, Any]:
+    reason = f"{lines} unreadable line{'s' if lines > 1 else ''} of metrics.jsonl left out"
+    return _excluded(record, "unreadable metrics", reason)

@@ -11,7 +11,7 @@ from analysis.reading.files import ABSENT, PLANNED_COLUMNS, is_integer, is_numbe
 from study.plan.experiment import SCHEMA_VERSION
 
 REQUIRED = ("schema_version", "experiment", "arms", "runs", "looks", "max_retries")
-KINDS = ("experiment", "adhoc", "single")
+KINDS = ("experiment", "adhoc", "single", "imported")
 PHASES = ("search", "report")
 
 
@@ -31,11 +31,16 @@ def read_plan(path: Path) -> dict[str, Any]:
         raise ValueError(f"not an experiment directory: no plan.json in {path}")
     if plan is None:
         raise ValueError(f"{file} {problem}")
-    _check_plan(file, plan)
+    check_plan(file, plan)
     return plan
 
 
-def _check_plan(file: Path, plan: Mapping[str, Any]) -> None:
+def check_plan(file: Path, plan: Mapping[str, Any]) -> None:
+    """Refuse a plan that analysis cannot read.
+
+    Raises:
+        ValueError: with what does not fit.
+    """
     foreign = f"{file} is not a plan written by study"
     absent = [key for key in REQUIRED if key not in plan]
     if "schema_version" not in absent and plan["schema_version"] != SCHEMA_VERSION:
@@ -61,7 +66,7 @@ def _check_plan(file: Path, plan: Mapping[str, Any]) -> None:
             f"{foreign}: each of its runs needs {', '.join(PLANNED_COLUMNS)}, an arm of the plan "
             f"and a phase of {' or '.join(PHASES)}"
         )
-    _check_counted_once(file, runs)
+    _check_counted_once(file, runs, repeats=plan["experiment"]["kind"] == "imported")
 
 
 def _experiment_problem(experiment: object) -> str:
@@ -127,11 +132,16 @@ def _is_planned(run: object, arms: Mapping[str, Any]) -> bool:
     return names and numbers and run["arm"] in arms and run["phase"] in PHASES
 
 
-def _check_counted_once(file: Path, runs: list[dict[str, Any]]) -> None:
-    """Refuse a run, or a cell of the plan, that would count twice."""
+def _check_counted_once(file: Path, runs: list[dict[str, Any]], *, repeats: bool) -> None:
+    """Refuse a run, or a cell of the plan, that would count twice.
+
+    Others may have run a cell twice under one seed; ``repeats`` lets that be.
+    """
     for run_id, count in Counter(run["run_id"] for run in runs).items():
         if count > 1:
             raise ValueError(f"{file} names run {run_id!r} twice")
+    if repeats:
+        return
     cells = Counter(tuple(run[key] for key in PLANNED_COLUMNS[1:]) for run in runs)
     for (arm, phase, rate, seed), count in cells.items():
         if count > 1:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import statistics
 from dataclasses import dataclass, field, fields
+from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
 
 import pandas as pd
 
-from study.records.record import Record
+from study.records.record import SCORED_STATUSES, Record
 
 METRIC_COLUMNS = ("run_id", "step", "metric", "value")
 EXCLUDED_COLUMNS = ("run_id", "arm", "kind", "reason")
@@ -16,6 +18,8 @@ ATTEMPT_COLUMNS = ("run_id", "arm", "attempt", "status", "reason", "spent", "tim
 SCORE_FIELDS = ("score_final", "score_best", "score_base", "score_greedy")
 NULLABLE_NUMBERS = (*SCORE_FIELDS, "lora_rank", "lora_alpha")
 RECORD_COLUMNS = tuple(f.name for f in fields(Record))
+DIRECTION, SCORE_METRIC = "maximize", "eval/accuracy"
+"""What every run of `study` is scored by: they stand for a sweep that has no record yet."""
 
 
 def typed_frame(rows: list[dict[str, Any]], columns: tuple[str, ...]) -> pd.DataFrame:
@@ -35,10 +39,12 @@ class Sweep:
     runs: pd.DataFrame
     """One row per planned run that has a record; the columns are the record's fields."""
     metrics: pd.DataFrame
-    """``run_id, step, metric, value``, for the rows of ``runs``."""
+    """``run_id, step, metric, value``, for the rows of ``runs``; run_id and metric may be
+    categories, since ten thousand runs hold twenty million measurements."""
     planned: pd.DataFrame
     """``run_id, arm, phase, learning_rate, seed, status``: the record's status, else ``given up``
-    once more attempts failed than a sweep retries by default, else ``missing``."""
+    once more attempts failed than a sweep retries by default, else ``missing``; of an imported
+    sweep, ``missing`` is a cell whose rows were all left out."""
     excluded: pd.DataFrame
     """``run_id, arm, kind, reason``: what is not in ``runs`` and why, failed attempts included."""
     attempts: pd.DataFrame = field(default_factory=lambda: typed_frame([], ATTEMPT_COLUMNS))
@@ -59,38 +65,104 @@ class Sweep:
 
     @property
     def kind(self) -> str:
-        """``experiment``, ``adhoc`` or ``single``."""
+        """``experiment``, ``adhoc``, ``single`` or ``imported``."""
         return str(self.experiment["kind"])
 
     @property
+    def imported(self) -> bool:
+        """Whether others ran the sweep: no criterion was declared before it, files are its own."""
+        return self.kind == "imported"
+
+    @property
     def is_experiment(self) -> bool:
-        """Whether verdicts are due: ad-hoc sweeps and single runs have no declared criterion."""
-        return self.kind == "experiment"
+        """Whether verdicts are due: ad-hoc sweeps and single runs have no declared criterion.
+
+        An imported sweep is judged by the criteria of this package, fixed before it was seen.
+        """
+        return self.kind in ("experiment", "imported")
+
+    @cached_property
+    def direction(self) -> str:
+        """``maximize`` or ``minimize``: which way a score is better.
+
+        Raises:
+            ValueError: if runs disagree, so that no two of them can be compared.
+        """
+        return self._common("direction", DIRECTION)
+
+    @cached_property
+    def score_metric(self) -> str:
+        """Name of the metric that the score of a run is made of.
+
+        Raises:
+            ValueError: if runs disagree, so that no two of them can be compared.
+        """
+        return self._common("score_metric", SCORE_METRIC)
+
+    def _common(self, column: str, default: str) -> str:
+        if column not in self.runs:
+            return default
+        values = sorted(str(value) for value in self.runs[column].dropna().unique())
+        if len(values) > 1:
+            raise ValueError(
+                f"every run of {self.name} must have one {column}, found {', '.join(values)}"
+            )
+        return values[0] if values else default
 
     @property
     def stops_early(self) -> bool:
         """Whether the search stops poor learning rates early: it selects, and estimates nothing."""
         return self.experiment.get("early_stopping") is not None
 
-    @property
+    @cached_property
+    def search_means(self) -> dict[str, dict[float, float]]:
+        """Mean search score by arm and learning rate, of the rates that compete to be selected.
+
+        Scores are as recorded. Runs of one rate and seed are no independent ones: they count as
+        one. A rate that early stopping ended on any seed does not compete: the mean of its other
+        seeds would be one over fewer seeds.
+        """
+        runs = self.runs
+        scored = runs["status"].isin(SCORED_STATUSES) & runs["score_final"].notna()
+        search = runs[scored & (runs["phase"] == "search")]
+        scores: dict[tuple[str, float], dict[int, list[float]]] = {}
+        columns = (search[name] for name in ("arm", "learning_rate", "seed", "score_final"))
+        for arm, rate, seed, score in zip(*columns, strict=True):
+            scores.setdefault((arm, rate), {}).setdefault(seed, []).append(score)
+        pruned = runs[runs["status"] == "pruned"]
+        for place in zip(pruned["arm"], pruned["learning_rate"], strict=True):
+            scores.pop(place, None)
+        means: dict[str, dict[float, float]] = {}
+        for (arm, rate), seeds in scores.items():
+            # fmean sums exactly, so that equal means tie here as they do in the sweep.
+            mean = statistics.fmean(map(statistics.fmean, seeds.values()))
+            means.setdefault(str(arm), {})[float(rate)] = mean
+        return means
+
+    @cached_property
     def expected(self) -> int:
         """Runs at the end: the planned ones, and report runs that have yet to join the plan."""
-        waiting = 0
-        if self.is_experiment:
-            report = self.planned[self.planned["phase"] == "report"]
-            for arm in self.plan["arms"]:
-                seeds = set(self.experiment["seeds"]["report"])
-                if not self._never_reports(arm):
-                    waiting += len(seeds - set(report["seed"][report["arm"] == arm]))
-        return len(self.planned) + waiting
+        if self.kind != "experiment":
+            return len(self.planned)
+        declared = set(self.experiment["seeds"]["report"])
+        report = self.planned[self.planned["phase"] == "report"]
+        joined = {str(arm): set(seeds) for arm, seeds in report.groupby("arm")["seed"]}
+        silent = self._arms_without_a_score()
+        waiting = (
+            len(declared - joined.get(arm, set())) for arm in self.plan["arms"] if arm not in silent
+        )
+        return len(self.planned) + sum(waiting)
 
-    def _never_reports(self, arm: str) -> bool:
-        """Whether the arm's search is over without a score: there is no rate to report at."""
-        search = self.planned[(self.planned["arm"] == arm) & (self.planned["phase"] == "search")]
-        found = self.runs[self.runs["run_id"].isin(search["run_id"])]
-        return len(search) == len(found) > 0 and bool(found["score_final"].isna().all())
+    def _arms_without_a_score(self) -> set[str]:
+        """Arms whose search is over without a score: there is no rate to report at."""
+        search = self.planned[self.planned["phase"] == "search"]
+        scores = self.runs.set_index("run_id")["score_final"]
+        found = search["run_id"].isin(scores.index)
+        scored = search["run_id"].map(scores).notna()
+        over = found.groupby(search["arm"]).all() & ~scored.groupby(search["arm"]).any()
+        return {str(arm) for arm in over.index[over]}
 
-    @property
+    @cached_property
     def complete(self) -> bool:
         """Whether every run there will be has a record."""
         return len(self.runs) == self.expected
