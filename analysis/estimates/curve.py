@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import isfinite
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,8 +30,8 @@ class LrCurve:
     scores: FloatArray
     """``[seeds, rates]``, higher is better; runs that diverged at the declared worst value."""
     seeds: tuple[int, ...]
-    base: float
-    """Score of the untrained model, on the same scale."""
+    base: float | None
+    """Score of the untrained model, on the same scale; None if it was never evaluated."""
     collapsed: BoolArray
     """``[seeds, rates]``: the run diverged. A run that merely forgot the task is seen by score."""
 
@@ -46,7 +47,7 @@ class LrCurve:
                 f"learning rates of arm {self.arm} must be positive and ascending, "
                 f"got {self.learning_rates}"
             )
-        if not (np.isfinite(self.scores).all() and np.isfinite(self.base)):
+        if not (np.isfinite(self.scores).all() and (self.base is None or isfinite(self.base))):
             raise ValueError(
                 f"every score of arm {self.arm}, and its base, must be a finite number"
             )
@@ -79,8 +80,8 @@ def learning_rate_curves(runs: DataFrame) -> dict[str, LrCurve]:
             the caller's choice; a row that is neither completed nor diverged leaves a hole.
 
     Returns:
-        Curves by arm name. An arm with a hole in its seed x rate table, or without any score of
-        the untrained model, is left out: a mean over different seeds is not a curve.
+        Curves by arm name. An arm with a hole in its seed x rate table is left out: a mean over
+        different seeds is not a curve. An arm that never evaluated its untrained model has no base.
     """
     search = runs[runs["phase"] == "search"]
     curves = (_curve(str(name), rows) for name, rows in search.groupby("arm", sort=False))
@@ -97,7 +98,7 @@ def _curve(arm: str, rows: DataFrame) -> LrCurve | None:
     count = _sum(cells, np.ones(len(scored)), (len(seeds), len(rates)))
     total = _sum(cells, oriented_scores(scored, "score_final"), count.shape)
     base = oriented_scores(rows, "score_base")
-    if not count.all() or np.isnan(total).any() or np.isnan(base).all():
+    if not count.all() or np.isnan(total).any():
         return None
     diverged = np.where(scored["status"] == "diverged", 1.0, 0.0)
     return LrCurve(
@@ -105,7 +106,7 @@ def _curve(arm: str, rows: DataFrame) -> LrCurve | None:
         learning_rates=tuple(float(rate) for rate in rates),
         scores=total / count,
         seeds=tuple(int(seed) for seed in seeds),
-        base=float(np.nanmean(base)),
+        base=None if np.isnan(base).all() else float(np.nanmean(base)),
         collapsed=_sum(cells, diverged, count.shape) > 0,
     )
 

@@ -1,6 +1,6 @@
-"""The two ends of the plateau of one learning-rate curve.
+"""The two ends of the plateau of learning-rate curves.
 
-Positions are log10 of the learning rate, in decades. The curve is fitted by the best unimodal
+Positions are log10 of the learning rate, in decades. A curve is fitted by the best unimodal
 one (Barlow et al. 1972: isotonic regression on both sides of a mode) and cut at a threshold.
 """
 
@@ -10,9 +10,11 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import isotonic_regression
 
-from analysis.estimates.curve import FloatArray
+from analysis.estimates.curve import BoolArray, FloatArray
+
+TIE = 1e-12
+"""Squared errors that differ by less, relative to the curve's sum of squares, are equal."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,8 @@ class Edges:
     ramp_gap: float
     """Width of the bracketing cell in decades; 0 without an edge."""
     cliff_gap: float
+    cliff_inner: float
+    """Last grid point of the plateau: the inner end of the cell that brackets the cliff."""
     top: float
     threshold: float
     fit: FloatArray
@@ -55,23 +59,58 @@ def unimodal_fit(scores: FloatArray) -> FloatArray:
     good modes the lowest is kept.
 
     Args:
-        scores: ``[rates]``, in the order of the learning rates.
+        scores: ``[rates]``, in the order of the learning rates, or ``[curves, rates]``.
 
     Returns:
-        ``[rates]`` fitted scores.
+        Fitted scores of the same shape.
     """
-    fits = [
-        np.concatenate([_rising(scores[: mode + 1]), _rising(scores[mode + 1 :][::-1])[::-1]])
-        for mode in range(len(scores))
-    ]
-    errors = [float(((fit - scores) ** 2).sum()) for fit in fits]
-    return fits[int(np.argmin(errors))]
+    rows = np.atleast_2d(np.asarray(scores, dtype=np.float64))
+    fits = rows.copy()  # most curves of good sweeps are unimodal, and need no fit
+    wrong = ~_is_unimodal(rows)
+    if wrong.any():
+        fits[wrong] = _unimodal_fits(rows[wrong])
+    return fits.reshape(np.shape(scores))
 
 
-def _rising(scores: FloatArray) -> FloatArray:
-    if np.all(scores[1:] >= scores[:-1]):
-        return scores  # most prefixes of a ramp need no fit
-    return np.asarray(isotonic_regression(scores).x, dtype=np.float64)
+def _is_unimodal(rows: FloatArray) -> BoolArray:
+    steps = np.diff(rows, axis=1)
+    fallen = np.logical_or.accumulate(steps < 0, axis=1)
+    return np.asarray(~(fallen & (steps > 0)).any(axis=1), dtype=np.bool_)
+
+
+def _unimodal_fits(rows: FloatArray) -> FloatArray:
+    """The fit of every row: all modes of all rows at once."""
+    rates = rows.shape[1]
+    rises = _isotonic_prefixes(rows)
+    falls = _isotonic_prefixes(rows[:, ::-1])[:, ::-1, ::-1]  # [rows, first rate, rates]
+    modes = np.arange(rates)
+    behind = np.minimum(modes + 1, rates - 1)
+    rising = modes[None, :] <= modes[:, None]  # [mode, rate]
+    fits = np.where(rising, rises, falls[:, behind])
+    errors = ((fits - rows[:, None, :]) ** 2).sum(axis=2)
+    slack = TIE * (rows**2).sum(axis=1, keepdims=True)
+    best = (errors <= errors.min(axis=1, keepdims=True) + slack).argmax(axis=1)
+    return np.asarray(fits[np.arange(len(rows)), best], dtype=np.float64)
+
+
+def _isotonic_prefixes(rows: FloatArray) -> FloatArray:
+    """Isotonic least squares fits of all prefixes, ``[rows, last rate, rates]``.
+
+    By the max-min formula: the fit at i is the largest, over starts a <= i, of the smallest mean
+    from a to some b >= i. Entries behind a prefix are meaningless.
+    """
+    count, rates = rows.shape
+    index = np.arange(rates)
+    sums = np.concatenate([np.zeros((count, 1)), rows.cumsum(axis=1)], axis=1)
+    lengths = np.maximum(index[None, :] - index[:, None] + 1, 1)
+    means = (sums[:, None, 1:] - sums[:, :-1, None]) / lengths  # [rows, start, end]
+    means[:, index, index] = rows  # free of the rounding of sums
+    fits = np.empty((count, rates, rates))
+    smallest = np.full((count, rates, rates), np.inf)  # [rows, start, last rate]
+    for i in range(rates - 1, -1, -1):
+        smallest[:, :, i:] = np.minimum(smallest[:, :, i:], means[:, :, i, None])
+        fits[:, :, i] = smallest[:, : i + 1].max(axis=1)
+    return fits
 
 
 def top_score(fit: FloatArray) -> float:
@@ -92,7 +131,11 @@ def find_edges(positions: FloatArray, scores: FloatArray, base: float, fraction:
         Edges by linear interpolation inside the bracketing cells. A curve that never rises above
         the base has no edge on either side.
     """
-    fit = unimodal_fit(scores)
+    return cut(positions, unimodal_fit(scores), base, fraction)
+
+
+def cut(positions: FloatArray, fit: FloatArray, base: float, fraction: float) -> Edges:
+    """Cut a curve that is unimodal already; see :func:`find_edges`."""
     top = top_score(fit)
     rise = top - base
     threshold = top - fraction * rise
@@ -112,6 +155,7 @@ def find_edges(positions: FloatArray, scores: FloatArray, base: float, fraction:
         cliff_found=cliff[2] > 0,
         ramp_gap=ramp[2],
         cliff_gap=cliff[2],
+        cliff_inner=float(positions[last]),
         top=top,
         threshold=threshold,
         fit=fit,

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
-from scipy.special import stdtr
+from scipy.optimize import brentq
+from scipy.special import ndtr, stdtr
 
 from analysis.estimates.stats import Contrast
 
@@ -51,12 +53,26 @@ def _require_margin(margin: float) -> None:
 
 def _p_below(contrast: Contrast, bound: float) -> float:
     """One-sided p value for "the difference is below ``bound``"."""
-    if contrast.standard_error == 0:
-        return 0.0 if contrast.point < bound else 1.0
-    return float(stdtr(contrast.df, (contrast.point - bound) / contrast.standard_error))
+    distance = bound - contrast.point
+    if not contrast.has_spread:
+        return 0.0 if distance > 0 else 1.0
+    if contrast.grid_term > 0:
+        tail = _tail(contrast, abs(distance))
+        return tail if distance > 0 else 1 - tail
+    return float(stdtr(contrast.df, -distance / contrast.standard_error))
+
+
+def _tail(contrast: Contrast, distance: float) -> float:
+    """One-sided level at which an interval with a grid term reaches just as far as ``distance``."""
+    if not contrast.standard_error > 0:
+        return float(ndtr(-distance / contrast.grid_term))
+    largest = 1 - 1e-12
+    if contrast.half_width(largest) <= distance:
+        return (1 - largest) / 2
+    level = brentq(lambda confidence: contrast.half_width(confidence) - distance, 0, largest)
+    return (1 - float(level)) / 2
 
 
 def _p_above(contrast: Contrast, bound: float) -> float:
     """One-sided p value for "the difference is above ``bound``"."""
-    mirrored = Contrast(-contrast.point, contrast.standard_error, contrast.df, contrast.n)
-    return _p_below(mirrored, -bound)
+    return _p_below(replace(contrast, point=-contrast.point), -bound)

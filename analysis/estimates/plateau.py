@@ -11,12 +11,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from scipy.special import chdtri
 
 from analysis.estimates.curve import BoolArray, FloatArray, LrCurve
-from analysis.estimates.edges import Edges, find_edges, top_score, unimodal_fit
+from analysis.estimates.edges import Edges, cut, top_score, unimodal_fit
 from analysis.estimates.stats import MIN_SEEDS, PooledSd, pooled_sd
 
 FRACTION = 0.2
@@ -31,6 +32,10 @@ MISFIT = 0.25
 """Distance of the mean curve from its unimodal fit, in rises, that is called not unimodal."""
 STEEP_DROP = 0.5
 """Fall inside one cell, in rises, beyond which the edge may hide anywhere in the cell."""
+COLLAPSE_DROP = 0.9
+"""Fall inside one cell, in rises, that is a collapse: to about the base, or below it."""
+AGREEING_SEEDS = 0.7
+"""Share of the seeds whose cliff lies in the cell of the mean curve's: the cliff is one place."""
 MAX_EDGELESS_SEEDS = 1 / 3
 
 
@@ -50,14 +55,27 @@ class Plateau:
     flags: tuple[str, ...]
 
     @property
+    def centres(self) -> FloatArray:
+        """``[seeds]`` midpoints of the single-seed curves."""
+        return (self.ramps + self.cliffs) / 2
+
+    @property
     def spacing(self) -> float:
         """Largest gap of the grid in decades."""
         return spacing(self.curve.positions)
 
     @property
-    def unresolved(self) -> int:
-        """Number of edges sharper than the grid."""
-        return int(self.ramp_unresolved) + int(self.cliff_unresolved)
+    def cliff_hidden(self) -> bool:
+        """Whether runs collapse somewhere inside one cell, on which the seeds agree.
+
+        Interpolation puts such a cliff near the inner end of its cell: a bias that only a ratio to
+        an arm of the same kind is free of.
+        """
+        if self.mean.cliff_drop <= COLLAPSE_DROP:
+            return False
+        inner = self.mean.cliff_inner
+        agree = (self.cliffs >= inner) & (self.cliffs <= inner + self.mean.cliff_gap)
+        return self.cliff_unresolved or float(agree.mean()) >= AGREEING_SEEDS
 
 
 def spacing(positions: FloatArray) -> float:
@@ -81,8 +99,10 @@ def mean_error(curve: LrCurve, fit: FloatArray) -> float:
     """
     if curve.n_seeds < 2:
         return math.nan
-    worst = min(curve.base, float(curve.scores.min()))
-    alive = (fit > (curve.base + worst) / 2) & ~curve.collapsed.any(axis=0)
+    alive = ~curve.collapsed.any(axis=0)
+    if curve.base is not None:
+        worst = min(curve.base, float(curve.scores.min()))
+        alive &= fit > (curve.base + worst) / 2
     if not alive.any():
         return math.nan
     df = curve.n_seeds - 1
@@ -99,7 +119,7 @@ def shared_fraction(curves: Iterable[LrCurve]) -> float:
     arm into the noise.
 
     Args:
-        curves: Every arm that is compared.
+        curves: Every arm that is compared; one without a base has no plateau and no say.
 
     Returns:
         A number in (0, 0.2].
@@ -108,6 +128,8 @@ def shared_fraction(curves: Iterable[LrCurve]) -> float:
 
 
 def _shallow_fraction(curve: LrCurve) -> float | None:
+    if curve.base is None:
+        return None
     means = curve.means
     fit = unimodal_fit(means)
     top = top_score(fit)
@@ -121,6 +143,7 @@ def _shallow_fraction(curve: LrCurve) -> float | None:
     return half_fall / (top - curve.base)
 
 
+@lru_cache(maxsize=128)  # every pair of arms asks again; a curve is hashed by identity
 def find_plateau(curve: LrCurve, fraction: float) -> Plateau:
     """Locate the plateau of an arm and say what is wrong with it.
 
@@ -129,19 +152,23 @@ def find_plateau(curve: LrCurve, fraction: float) -> Plateau:
         fraction: From :func:`shared_fraction` over every arm of the comparison.
 
     Raises:
-        ValueError: if the fraction is not in (0, 1).
+        ValueError: if the fraction is not in (0, 1), or the curve has no base.
     """
     if not 0 < fraction < 1:
         raise ValueError(f"0 < fraction < 1 must hold, got {fraction}")
+    if curve.base is None:
+        raise ValueError(
+            f"a plateau needs the score of the untrained model, arm {curve.arm} has none"
+        )
     x = curve.positions
-    mean = find_edges(x, curve.means, curve.base, fraction)
-    single = [find_edges(x, row, curve.base, fraction) for row in curve.scores]
+    fits = unimodal_fit(np.vstack([curve.means, curve.scores]))
+    mean, *single = (cut(x, fit, curve.base, fraction) for fit in fits)
     ramps = np.array([edges.ramp for edges in single])
     cliffs = np.array([edges.cliff for edges in single])
     h = spacing(x)
     ramp_unresolved = _is_unresolved(mean.ramp_drop, ramps, h)
     cliff_unresolved = _is_unresolved(mean.cliff_drop, cliffs, h)
-    flags = _flags(curve, mean, single, fraction)
+    flags = _flags(curve, curve.base, mean, single, fraction)
     if ramp_unresolved or cliff_unresolved:
         flags = (*flags, "unresolved")
     return Plateau(curve, mean, ramps, cliffs, ramp_unresolved, cliff_unresolved, flags)
@@ -152,12 +179,12 @@ def _is_unresolved(drop: float, edges: FloatArray, h: float) -> bool:
 
 
 def _flags(
-    curve: LrCurve, mean: Edges, single: Sequence[Edges], fraction: float
+    curve: LrCurve, base: float, mean: Edges, single: Sequence[Edges], fraction: float
 ) -> tuple[str, ...]:
     edgeless_ramp = sum(not edges.ramp_found for edges in single)
     edgeless_cliff = sum(not edges.cliff_found for edges in single)
     too_many = MAX_EDGELESS_SEEDS * len(single)
-    rise = mean.top - curve.base
+    rise = mean.top - base
     few_points = (
         len(mean.fit) < MIN_RATES
         or int((mean.fit >= mean.threshold).sum()) < 2
@@ -178,12 +205,19 @@ def _flags(
 
 
 def plateau_cells(curve: LrCurve, fraction: float) -> list[FloatArray]:
-    """Scores at the rates of the plateau where no run collapsed, ``[seeds]`` each."""
-    edges = find_edges(curve.positions, curve.means, curve.base, fraction)
-    halfway = (edges.top + curve.base) / 2
-    lost: BoolArray = curve.collapsed | (curve.scores < halfway)
-    keep = (edges.fit >= edges.threshold) & ~lost.any(axis=0)
-    return [curve.scores[:, k] for k in np.flatnonzero(keep)]
+    """Scores at the rates of the plateau where no run collapsed, ``[seeds]`` each.
+
+    Without a base there is no plateau: the best rate and its neighbours, unless a run diverged.
+    """
+    lost: BoolArray = curve.collapsed
+    if curve.base is None:
+        rates = np.arange(len(curve.learning_rates))
+        inside = np.abs(rates - curve.means.argmax()) <= 1
+    else:
+        edges = cut(curve.positions, unimodal_fit(curve.means), curve.base, fraction)
+        inside = edges.fit >= edges.threshold
+        lost = lost | (curve.scores < (edges.top + curve.base) / 2)
+    return [curve.scores[:, k] for k in np.flatnonzero(inside & ~lost.any(axis=0))]
 
 
 def noise_floor(curves: Iterable[LrCurve], fraction: float) -> PooledSd | None:

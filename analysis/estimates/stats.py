@@ -69,7 +69,7 @@ class Contrast:
         n = self.n if n is None else n
         df = self.df * (n - 1) / (self.n - 1) if n != self.n else self.df
         seeds = t_quantile(df, confidence) * self.standard_error * math.sqrt(self.n / n)
-        return math.hypot(seeds, float(ndtri(0.5 + confidence / 2)) * self.grid_term)
+        return math.hypot(seeds, z_quantile(confidence) * self.grid_term)
 
     def estimate(self, confidence: float = CONFIDENCE) -> Estimate:
         """The interval; none with fewer than three seeds, none where all values are equal."""
@@ -105,6 +105,11 @@ class PooledSd:
 def t_quantile(df: float, confidence: float = CONFIDENCE) -> float:
     """Student's t such that +- it holds ``confidence`` of the mass."""
     return float(stdtrit(df, 0.5 + confidence / 2))
+
+
+def z_quantile(confidence: float = CONFIDENCE) -> float:
+    """The normal quantile such that +- it holds ``confidence`` of the mass."""
+    return float(ndtri(0.5 + confidence / 2))
 
 
 def mean_interval(values: ArrayLike, confidence: float = CONFIDENCE) -> Estimate:

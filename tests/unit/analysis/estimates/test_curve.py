@@ -60,8 +60,8 @@ def test_a_run_without_score_is_a_hole(status: str) -> None:
     assert learning_rate_curves(frame(rows)) == {}
 
 
-def test_an_arm_without_base_is_left_out() -> None:
-    assert learning_rate_curves(frame(ROWS).assign(score_base=np.nan)) == {}
+def test_an_arm_whose_untrained_model_was_never_evaluated_has_no_base() -> None:
+    assert learning_rate_curves(frame(ROWS).assign(score_base=np.nan))["full"].base is None
 
 
 def test_lower_is_better_changes_sign() -> None:

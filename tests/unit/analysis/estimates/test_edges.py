@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.optimize import isotonic_regression
 
 from analysis.estimates.edges import find_edges, unimodal_fit
 
@@ -44,6 +45,29 @@ def test_top_is_the_mean_of_the_two_best_fitted_scores() -> None:
 def test_a_recovery_behind_the_cliff_is_averaged_into_it() -> None:
     # Modes at 1: the fall 0.0, 0.6 behind it violates the order and becomes 0.3, 0.3.
     assert unimodal_fit(np.array([0.2, 0.9, 0.0, 0.6])) == pytest.approx([0.2, 0.9, 0.3, 0.3])
+
+
+@given(SCORES)
+def test_the_fit_is_scipys_isotonic_one_at_the_best_mode(scores: list[float]) -> None:
+    y = np.array(scores)
+    fits = []
+    for mode in range(len(y)):
+        rise, fall = isotonic_regression(y[: mode + 1]).x, y[:0]
+        if mode + 1 < len(y):
+            fall = isotonic_regression(y[mode + 1 :], increasing=False).x
+        fits.append(np.concatenate([rise, fall]))
+    errors = [float(((fit - y) ** 2).sum()) for fit in fits]
+    found = unimodal_fit(y)
+    assert ((found - y) ** 2).sum() == pytest.approx(min(errors), abs=1e-12)
+    if sorted(errors)[0] < sorted([*errors, np.inf])[1] - 1e-9:
+        assert found == pytest.approx(fits[int(np.argmin(errors))])
+
+
+def test_curves_are_fitted_together_as_alone() -> None:
+    rows = np.random.default_rng(0).normal(size=(30, 9))
+    together = unimodal_fit(rows)
+    assert together.shape == rows.shape
+    assert np.allclose(together, [unimodal_fit(row) for row in rows], atol=1e-15)
 
 
 @given(SCORES)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats as scipy_stats
+from statsmodels.stats.multitest import multipletests
+from statsmodels.stats.weightstats import ttost_ind, ttost_paired
 
 from analysis.estimates.equivalence import beyond_margin_p, equivalence_p, holm
-from analysis.estimates.stats import Contrast, paired_difference
+from analysis.estimates.stats import Contrast, paired_difference, welch_difference
 
 CONTRASTS = st.builds(
     Contrast, st.floats(-0.1, 0.1), st.floats(0.001, 0.05), st.integers(2, 20), st.just(3)
@@ -32,6 +36,56 @@ def test_p_values_agree_with_the_interval(contrast: Contrast) -> None:
         return
     assert (equivalence_p(contrast, margin) < 0.05) == (-margin < low and high < margin)
     assert (beyond_margin_p(contrast, margin) < 0.05) == (low > margin or high < -margin)
+
+
+@pytest.mark.parametrize("margin", [0.01, 0.02, 0.05])
+def test_equivalence_is_statsmodels_paired_tost(margin: float) -> None:
+    a, b = np.random.default_rng(0).normal([[0.505], [0.5]], 0.02, (2, 6))
+    expected, *_ = ttost_paired(a, b, -margin, margin)
+    assert equivalence_p(paired_difference(a, b), margin) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("margin", [0.01, 0.02, 0.05])
+def test_equivalence_is_statsmodels_tost_with_unequal_variances(margin: float) -> None:
+    rng = np.random.default_rng(1)
+    a, b = rng.normal(0.505, 0.02, 6), rng.normal(0.5, 0.01, 4)
+    expected, *_ = ttost_ind(a, b, -margin, margin, usevar="unequal")
+    assert equivalence_p(welch_difference(a, b), margin) == pytest.approx(expected)
+
+
+@given(
+    CONTRASTS,
+    st.floats(0.001, 0.05),
+    st.floats(0.01, 0.2),
+)
+def test_p_values_heed_the_grid_term_as_the_interval_does(
+    contrast: Contrast, grid_term: float, margin: float
+) -> None:
+    contrast = replace(contrast, grid_term=grid_term)
+    low, high = contrast.estimate().interval or (0.0, 0.0)
+    if min(abs(abs(low) - margin), abs(abs(high) - margin)) < 1e-6:
+        return
+    assert (equivalence_p(contrast, margin) < 0.05) == (-margin < low and high < margin)
+    assert (beyond_margin_p(contrast, margin) < 0.05) == (low > margin or high < -margin)
+
+
+def test_a_grid_term_alone_is_normal() -> None:
+    # p = P(Z > (0.3 - 0.1) / 0.1) = 0.0227501.
+    found = equivalence_p(Contrast(0.1, 0.0, 2, 3, grid_term=0.1), 0.3)
+    assert found == pytest.approx(scipy_stats.norm.sf(2.0))
+
+
+def test_a_vanishing_grid_term_is_the_t_test() -> None:
+    plain = Contrast(0.01, 0.01, 4, 5)
+    tiny = replace(plain, grid_term=1e-9)
+    assert equivalence_p(tiny, 0.03) == pytest.approx(equivalence_p(plain, 0.03), abs=1e-9)
+    assert beyond_margin_p(tiny, 0.03) == pytest.approx(beyond_margin_p(plain, 0.03), abs=1e-9)
+
+
+@pytest.mark.parametrize("count", [1, 2, 5, 9])
+def test_holm_is_statsmodels(count: int) -> None:
+    p_values = list(np.random.default_rng(count).uniform(0, 0.1, count))
+    assert holm(p_values) == pytest.approx(multipletests(p_values, method="holm")[1])
 
 
 def test_without_spread_the_point_decides() -> None:

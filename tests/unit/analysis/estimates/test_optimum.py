@@ -49,13 +49,13 @@ def test_the_midpoint_by_hand() -> None:
 
 
 def test_the_grid_term_keeps_the_interval_open() -> None:
-    # Seeds agree: no spread. The cliff drops 0.9 / 0.8 > 0.5 rises in one cell: one unresolved
-    # edge, gamma = max(0.11 h, h sqrt(1 / 48)) = 0.25 * 0.144338 = 0.0360844 decades, half width
-    # 1.644854 gamma = 0.0593536. (The ramp drops 0.3 / 0.8 and is resolved.)
+    # Seeds agree: no spread. The cliff drops 0.9 / 0.8 > 0.9 rises in one cell: a collapse hidden
+    # in it, gamma = max(0.11 h, h sqrt(0.04)) = 0.25 * 0.2 = 0.05 decades, half width 1.644854
+    # gamma = 0.0822427. (The ramp drops 0.3 / 0.8 and is resolved.)
     found = optimum(shifted(3), 0.2)
     assert found.flags == ("unresolved",)
     assert found.lr.interval == pytest.approx(
-        (found.lr.point / 10**0.0593536, found.lr.point * 10**0.0593536), rel=1e-5
+        (found.lr.point / 10**0.0822427, found.lr.point * 10**0.0822427), rel=1e-5
     )
 
 
@@ -65,8 +65,8 @@ def test_the_ratio_of_an_arm_with_itself() -> None:
     ratio = lr_ratio(shifted(3), shifted(3), 0.2)
     assert ratio.centre.point == pytest.approx(1.0)
     assert ratio.centre.interval == pytest.approx((10**-0.0839385, 10**0.0839385), rel=1e-5)
-    # Ramp: 0.05 h = 0.0125, half 0.0205607. Cliff, both unresolved: 0.41 h = 0.1025, 0.1685976.
-    assert ratio.ramp.interval == pytest.approx((10**-0.0205607, 10**0.0205607), rel=1e-5)
+    # Ramp: 0.08 h = 0.02, half 0.0328971. Cliff, both unresolved: 0.41 h = 0.1025, 0.1685976.
+    assert ratio.ramp.interval == pytest.approx((10**-0.0328971, 10**0.0328971), rel=1e-5)
     assert ratio.cliff.interval == pytest.approx((10**-0.1685976, 10**0.1685976), rel=1e-5)
     assert ratio.width_difference.interval == pytest.approx((-0.1685976, 0.1685976), rel=1e-5)
 

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from analysis.estimates.curve import LrCurve, learning_rate_curves
-from analysis.estimates.optimum import lr_ratio
+from analysis.estimates.optimum import assumed_ratio, lr_ratio
 from analysis.estimates.plateau import shared_fraction
 from tests.published import published
 
@@ -46,6 +46,30 @@ def test_published_ratios(
     assert all(e.interval is None for e in (ratio.ramp, ratio.cliff, ratio.centre))
     assert "few_seeds" in ratio.flags
     assert ("not_unimodal" in ratio.flags) == (arm == "r16")
+
+
+@pytest.mark.parametrize(
+    ("arm", "tau", "low", "high"),
+    [
+        ("r1", 0.07, 2.3, 5.0),
+        ("r1", 0.11, 1.9, 6.2),
+        ("r16", 0.07, 1.9, 4.3),
+        ("r16", 0.11, 1.5, 5.3),
+    ],
+)
+def test_what_an_assumed_spread_would_give(
+    curves: dict[str, LrCurve], arm: str, tau: float, low: float, high: float
+) -> None:
+    found = assumed_ratio(curves[arm], curves["r0"], 0.2, tau=tau)
+    assert found.point == lr_ratio(curves[arm], curves["r0"], 0.2).centre.point
+    assert [round(x, 1) for x in found.interval or ()] == [low, high]
+    assert 1.4 < (found.high or 0) / found.point < 1.9
+    assert f"by {tau:g} decades" in found.assumption
+
+
+def test_an_assumed_spread_must_be_positive(curves: dict[str, LrCurve]) -> None:
+    with pytest.raises(ValueError, match="must be positive, got 0"):
+        assumed_ratio(curves["r1"], curves["r0"], 0.2, tau=0)
 
 
 def test_a_cell_that_was_run_twice_counts_once(curves: dict[str, LrCurve]) -> None:
