@@ -1,89 +1,39 @@
 """Noisy learning-rate sweeps with a known truth, to test estimators and plan experiments with.
 
-One arm's runs score ``base`` plus a logistic ramp in log10 of the learning rate, decline a little
-towards the cliff, and collapse to zero with a probability that is logistic beyond it. A run adds
-Gaussian seed noise, partly common to all runs of its seed, and binomial noise of its evaluation.
+A run adds to what its arm scores in expectation (:mod:`.truths`) Gaussian seed noise, partly common
+to all runs of its seed, and binomial noise of its evaluation.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from functools import cache
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import ArrayLike
-from scipy.special import expit
 
 from analysis.estimates.curve import FloatArray, LrCurve
+from analysis.simulate.truths import ArmTruth, Truth, UShape
 
-TRUTH_STEP = 1e-3
-"""Resolution, in decades, at which the true plateau is looked up."""
-_JITTER_NODES, _JITTER_WEIGHTS = np.polynomial.hermite_e.hermegauss(21)
-
-
-@dataclass(frozen=True)
-class ArmTruth:
-    """Expected score of an arm as a function of the learning rate."""
-
-    ramp: float = -5.0
-    """log10 of the learning rate half way up the ramp."""
-    span: float = 1.19
-    """Decades from there to where half of the runs collapse; the plateau is about 0.3 shorter."""
-    base: float = 0.18
-    rise: float = 0.70
-    ramp_scale: float = 0.15
-    """Scale of the logistic ramp in decades."""
-    decline: float = 0.05
-    """Score lost per decade of ``span`` on the way to the cliff."""
-    cliff_scale: float = 0.06
-    """Scale of the collapse probability in decades: 0.015 sharp, 0.15 soft."""
-    cliff_jitter: float = 0.04
-    """SD over seeds of the place of the cliff, in decades."""
-
-    def shifted(self, decades: float) -> ArmTruth:
-        """The same curve at learning rates ``10**decades`` times higher."""
-        return replace(self, ramp=self.ramp + decades)
-
-    def alive(self, positions: ArrayLike) -> FloatArray:
-        """Expected score of a run that does not collapse.
-
-        Args:
-            positions: log10 learning rates, any shape; the result has the same.
-        """
-        x = np.asarray(positions, dtype=np.float64) - self.ramp
-        risen = self.base + self.rise * expit(x / self.ramp_scale)
-        return np.asarray(risen - self.decline * np.clip(x, 0, None), dtype=np.float64)
-
-    def collapse_probability(self, positions: ArrayLike, jitter: ArrayLike = 0.0) -> FloatArray:
-        """Probability of a collapse, given how far the seed's cliff is displaced (decades)."""
-        x = np.asarray(positions, dtype=np.float64) - self.ramp - self.span
-        displaced = x - np.asarray(jitter, dtype=np.float64)
-        return np.asarray(expit(displaced / self.cliff_scale), dtype=np.float64)
-
-    def expected(self, positions: ArrayLike) -> FloatArray:
-        """Expected score, collapsed runs included at zero, averaged over the jitter."""
-        x = np.asarray(positions, dtype=np.float64)
-        jitter = self.cliff_jitter * _JITTER_NODES
-        collapse = self.collapse_probability(x[..., None], jitter) @ _JITTER_WEIGHTS
-        return np.asarray(self.alive(x) * (1 - collapse / _JITTER_WEIGHTS.sum()))
-
-    def plateau(self, fraction: float) -> tuple[float, float]:
-        """The true ramp and cliff edge, as log10 learning rates."""
-        return _true_plateau(self, fraction)
-
-
-@cache
-def _true_plateau(truth: ArmTruth, fraction: float) -> tuple[float, float]:
-    x = np.arange(truth.ramp - 2, truth.ramp + truth.span + 2, TRUTH_STEP)
-    scores = truth.expected(x)
-    inside = x[scores >= scores.max() - fraction * (scores.max() - truth.base)]
-    return float(inside[0]), float(inside[-1])
+__all__ = [
+    "ArmTruth",
+    "Design",
+    "UShape",
+    "simulate_curve",
+    "simulate_pair",
+    "simulate_paths",
+    "simulate_scores",
+]
+CENTRED_ON = 0.2
+"""Plateau fraction whose midpoint grids are centred on."""
 
 
 @dataclass(frozen=True)
 class Design:
-    """How an arm is sampled."""
+    """How an arm is sampled.
+
+    Raises:
+        ValueError: if a count is below 1, or a spread or the spacing is not what it can be.
+    """
 
     seeds: int = 3
     spacing: float = 0.25
@@ -91,14 +41,39 @@ class Design:
     points: int = 9
     noise: float = 0.01
     """SD over seeds of a run far from collapse; up to three times that where runs collapse."""
-    eval_prompts: int = 1000
+    eval_prompts: int | None = 1000
+    """Prompts of the final evaluation; None: the score is no share of right answers (a loss)."""
     common: float = 0.3
     """Share of the noise variance that all runs of a seed have in common, over arms too."""
+    irregular: float = 0.0
+    """How far grid points are displaced at random, in spacings: 0.3 is up to +-0.3 h each."""
+    offset: float = 0.0
+    """Decades by which the grid misses the middle of the plateau."""
+
+    def __post_init__(self) -> None:
+        counts = {"seeds": self.seeds, "points": self.points, "eval_prompts": self.eval_prompts}
+        for name, count in counts.items():
+            if count is not None and count < 1:
+                raise ValueError(f"{name} >= 1 must hold, got {count}")
+        if not self.spacing > 0:
+            raise ValueError(f"spacing > 0 must hold, got {self.spacing}")
+        if not self.noise >= 0:
+            raise ValueError(f"noise >= 0 must hold, got {self.noise}")
+        for name, share in (("common", self.common), ("2 irregular", 2 * self.irregular)):
+            if not 0 <= share <= 1:
+                raise ValueError(f"0 <= {name} <= 1 must hold, got {share}")
+
+    def positions(self, middle: float, rng: Generator) -> FloatArray:
+        """A grid ``[points]`` around ``middle`` whose place is random within a cell."""
+        offsets = np.arange(self.points) - (self.points - 1) / 2 + rng.uniform(-0.5, 0.5)
+        if self.irregular:
+            offsets = offsets + rng.uniform(-self.irregular, self.irregular, self.points)
+        return np.asarray(middle + self.offset + self.spacing * offsets, dtype=np.float64)
 
 
 def simulate_curve(
     arm: str,
-    truth: ArmTruth,
+    truth: Truth,
     design: Design,
     rng: Generator,
     seed_effects: FloatArray | None = None,
@@ -116,9 +91,7 @@ def simulate_curve(
     Returns:
         The curve; collapsed runs score near zero and are not marked as diverged.
     """
-    ramp, cliff = truth.plateau(0.2)
-    offsets = np.arange(design.points) - (design.points - 1) / 2 + rng.uniform(-0.5, 0.5)
-    positions = np.asarray((ramp + cliff) / 2 + design.spacing * offsets, dtype=np.float64)
+    positions = design.positions(truth.best(CENTRED_ON), rng)
     return LrCurve(
         arm=arm,
         learning_rates=tuple(float(x) for x in 10**positions),
@@ -130,28 +103,74 @@ def simulate_curve(
 
 
 def simulate_scores(
-    truth: ArmTruth,
+    truth: Truth,
     positions: FloatArray,
     design: Design,
     rng: Generator,
     seed_effects: FloatArray | None = None,
 ) -> FloatArray:
     """Scores ``[seeds, rates]`` of runs at the given log10 learning rates."""
+    return simulate_paths(truth, positions, design, rng, seed_effects)[..., 0]
+
+
+def simulate_paths(
+    truth: Truth,
+    positions: FloatArray,
+    design: Design,
+    rng: Generator,
+    seed_effects: FloatArray | None = None,
+    progress: tuple[float, ...] = (1.0,),
+) -> FloatArray:
+    """Scores of runs in the course of their training.
+
+    Args:
+        truth: What the curve is in expectation at the end.
+        positions: ``[rates]`` log10 learning rates.
+        design: Seeds and noise.
+        rng: Source of every draw.
+        seed_effects: ``[seeds]`` standard normal effects; drawn here when absent.
+        progress: Shares of the training, in (0, 1], after which runs are evaluated. After a share
+            p the curve lies ``-drift log10(p)`` decades higher than at the end; a run keeps its
+            noise, and once collapsed stays so.
+
+    Returns:
+        ``[seeds, rates, evaluations]``
+    """
     shape = (design.seeds, len(positions))
     common = rng.standard_normal(design.seeds) if seed_effects is None else seed_effects
     jitter = truth.cliff_jitter * rng.standard_normal((design.seeds, 1))
-    collapse = truth.collapse_probability(positions, jitter)
     own = rng.standard_normal(shape)
     effects = np.sqrt(design.common) * common[:, None] + np.sqrt(1 - design.common) * own
-    alive = truth.alive(positions) + design.noise * (1 + 2 * collapse) * effects
-    accuracy = np.where(rng.random(shape) < collapse, 0.0, np.clip(alive, 0, 1))
+    lot = rng.random(shape)
+    scores = np.empty((*shape, len(progress)))
+    for i, share in enumerate(progress):
+        then = positions + truth.drift * np.log10(share)
+        collapse = truth.collapse_probability(then, jitter)
+        alive = truth.alive(then) + design.noise * (1 + 2 * collapse) * effects
+        scores[..., i] = np.where(lot < collapse, 0.0, alive)
+    if design.eval_prompts is None:
+        return scores
+    accuracy = np.clip(scores, 0, 1)
     return np.asarray(rng.binomial(design.eval_prompts, accuracy) / design.eval_prompts)
 
 
 def simulate_pair(
-    arm: ArmTruth, baseline: ArmTruth, design: Design, rng: Generator
+    arm: Truth,
+    baseline: Truth,
+    design: Design,
+    rng: Generator,
+    baseline_design: Design | None = None,
 ) -> tuple[LrCurve, LrCurve]:
-    """Draw the search phases of two arms ``lora`` and ``full`` that share their seeds."""
-    effects = rng.standard_normal(design.seeds)
-    lora = simulate_curve("lora", arm, design, rng, effects)
-    return lora, simulate_curve("full", baseline, design, rng, effects)
+    """Draw the search phases of two arms ``lora`` and ``full`` that share their seeds.
+
+    Args:
+        arm: Truth of ``lora``.
+        baseline: Truth of ``full``.
+        design: Of both arms, or of ``lora`` alone.
+        rng: Source of every draw.
+        baseline_design: Of ``full``, where it differs; with other seeds they share the first ones.
+    """
+    other = design if baseline_design is None else baseline_design
+    effects = rng.standard_normal(max(design.seeds, other.seeds))
+    lora = simulate_curve("lora", arm, design, rng, effects[: design.seeds])
+    return lora, simulate_curve("full", baseline, other, rng, effects[: other.seeds])
