@@ -1,42 +1,135 @@
-"""Which arms may be compared: each LoRA arm with the full fine-tuning that differs in nothing else.
+"""Which arms may be compared, and what forbids it.
 
-Whatever would make the comparison one of something other than the method (precision, a broken
+Whatever would make the comparison one of something other than the question (precision, a broken
 set-up, missing runs) is an :class:`~analysis.claims.verdict.Obstacle`, and leaves the claim
 undecided. A comparison with holes is always refused; there is no option that allows it.
 """
 
 from __future__ import annotations
 
-import json
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
+from analysis.claims.groups import fingerprint, settings
 from analysis.claims.verdict import Obstacle
 from analysis.reading.arms import Arm, arms, model_name, task_name
 from analysis.reading.sweep import Sweep
 from study.plan.arms import is_factor
 
-METHOD_KEYS = ("method", "seed", "save", "engine")
-"""Parts of a run's config in which a LoRA arm and its baseline may differ."""
-
 
 @dataclass(frozen=True)
 class Comparison:
-    """A LoRA arm with its baseline, or with the reason why there is no fair one."""
+    """An arm with the one it is compared to, or with the reason why there is no fair one."""
 
-    lora: Arm
-    full: Arm | None
+    arm: Arm
+    baseline: Arm | None
     obstacle: Obstacle | None
 
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the arms, the baseline last."""
-        return (self.lora.name,) if self.full is None else (self.lora.name, self.full.name)
+        return (self.arm.name,) if self.baseline is None else (self.arm.name, self.baseline.name)
 
     @property
-    def baseline(self) -> str:
+    def baseline_text(self) -> str:
         """The baseline in words."""
-        return "FullFT" if self.full is None else self.full.description
+        return "FullFT" if self.baseline is None else self.baseline.description
+
+    @property
+    def arm_noun(self) -> str:
+        """The arm in a sentence about the two: ``LoRA`` where its baseline is FullFT."""
+        return "LoRA" if self.baseline is None or self.baseline.is_full else self.arm.name
+
+    @property
+    def baseline_noun(self) -> str:
+        """The baseline in a sentence about the two."""
+        return "FullFT" if self.baseline is None or self.baseline.is_full else self.baseline.name
+
+
+@dataclass(frozen=True)
+class Comparer:
+    """What forbids a comparison, looked up once for all pairs of a sweep."""
+
+    sweep: Sweep
+
+    def compare(self, arm: Arm, baseline: Arm) -> Comparison:
+        """Two arms, with the first obstacle between them.
+
+        That an arm has no score comes before "unfinished": it is final, more runs do not mend it.
+        """
+        obstacle = (
+            self._without_score(baseline)
+            or self._without_score(arm)
+            or self.stopped_or_unfinished
+            or self._precision_differs(arm, baseline)
+        )
+        return Comparison(arm, baseline, obstacle)
+
+    @cached_property
+    def stopped_or_unfinished(self) -> Obstacle | None:
+        """Why nothing in the sweep can be judged, if so."""
+        return stopped_early(self.sweep) or unfinished(self.sweep)
+
+    @cached_property
+    def _statuses(self) -> Mapping[str, Counter[str]]:
+        groups = self.sweep.runs.groupby("arm", sort=False)["status"]
+        return {str(name): Counter(map(str, statuses)) for name, statuses in groups}
+
+    def _without_score(self, arm: Arm) -> Obstacle | None:
+        statuses = self._statuses.get(arm.name, Counter())
+        silent, pruned, n = statuses["no_signal"], statuses["pruned"], statuses.total()
+        if silent:
+            return Obstacle(
+                "no_signal",
+                f"{silent} of {n} runs of {arm.name} found no group of unequal rewards: a fault of "
+                "the set-up, not a score; mend the task or its length limit first.",
+                f"a task on which {arm.name} gets unequal rewards",
+            )
+        if pruned:
+            return Obstacle(
+                "pruned",
+                f"{pruned} of {n} runs of {arm.name} were stopped early and have no final score: "
+                "a comparison needs a full grid.",
+                f"the full grid of {arm.name}",
+            )
+        return None
+
+    @cached_property
+    def _precisions(self) -> Mapping[str, set[tuple[Any, ...]]]:
+        """Precision of base, adapter and optimizer state over the records of every arm."""
+        found: dict[str, set[tuple[Any, ...]]] = {}
+        for name, dtypes in zip(self.sweep.runs["arm"], self.sweep.runs["dtypes"], strict=True):
+            known = dtypes if isinstance(dtypes, dict) else {}  # imported sweeps may not know
+            precision = known.get("base"), known.get("adapter"), known.get("optimizer")
+            found.setdefault(name, set()).add(precision)
+        return found
+
+    def _precision_differs(self, arm: Arm, baseline: Arm) -> Obstacle | None:
+        if is_factor("model.dtype", self.sweep.experiment.get("factors", [])):
+            return None  # the question of the experiment
+        found = {one.name: self._trained(one) for one in (arm, baseline)}
+        if len(set().union(*found.values())) <= 1:
+            return None
+        words = "; ".join(
+            f"{name}: {' or '.join(', '.join(p) for p in sorted(precisions))}"
+            for name, precisions in found.items()
+        )
+        return Obstacle(
+            "precision_differs",
+            f"Precision differs between the arms (base, trained, optimizer; {words}): run both in "
+            "the same one.",
+            f"{arm.name} and {baseline.name} in one precision",
+        )
+
+    def _trained(self, arm: Arm) -> set[tuple[str, str, str]]:
+        """Precision of base, trained weights and optimizer state; FullFT trains the base."""
+        found = self._precisions.get(arm.name, set())
+        return {
+            (str(base), str(base if arm.is_full else own), str(state)) for base, own, state in found
+        }
 
 
 def setting(sweep: Sweep) -> str:
@@ -45,121 +138,106 @@ def setting(sweep: Sweep) -> str:
 
 
 def comparisons(sweep: Sweep) -> list[Comparison]:
-    """Every LoRA arm with its baseline, by rank; empty if the sweep lacks either method."""
-    if whole_sweep_obstacle(sweep, methods_only=True) is not None:
-        return []
-    return [_compare(sweep, arm) for arm in arms(sweep) if not arm.is_full]
+    """Every LoRA arm with the FullFT arm that differs in the method alone, by rank.
 
-
-def whole_sweep_obstacle(sweep: Sweep, *, methods_only: bool = False) -> Obstacle | None:
-    """Why nothing in the sweep can be judged, if so.
-
-    Args:
-        sweep: The experiment.
-        methods_only: Ask only what holds finished or not: early stopping, a method that lacks.
+    Returns:
+        Empty if the sweep lacks either method, or stops early. Of two baselines the one of the
+        arm's own precision is taken; one of another precision only if there is no better.
     """
-    if sweep.stops_early:
-        return Obstacle(
-            "early_stopping",
-            "This search stops poor learning rates early, so curves and ratios are not estimated; "
-            "it selects a setting and scores it: for verdicts run an experiment without "
-            "early_stopping.",
-        )
+    return [] if stopped_early(sweep) is not None else pairs(sweep)
+
+
+def pairs(sweep: Sweep) -> list[Comparison]:
+    """The same, also where early stopping is the obstacle of every comparison."""
+    if lacks_methods(sweep):
+        return []
+    comparer, baselines = Comparer(sweep), _baselines(sweep)
+    found = []
+    for arm in arms(sweep):
+        if arm.is_full:
+            continue
+        full = baselines.get(arm.name)
+        found.append(_lonely(arm) if full is None else comparer.compare(arm, full))
+    return found
+
+
+def rank_groups(sweep: Sweep) -> list[list[Comparison]]:
+    """The comparisons in groups that differ in rank alone: what "every rank" is about."""
+    flat = settings(sweep)
+    groups: dict[str, list[Comparison]] = {}
+    for pair in comparisons(sweep):
+        key = fingerprint(flat[pair.arm.name], ("method.rank",))
+        groups.setdefault(key, []).append(pair)
+    return list(groups.values())
+
+
+def _baselines(sweep: Sweep) -> dict[str, Arm]:
+    """The baseline of each LoRA arm that has one."""
+    flat, every = settings(sweep), arms(sweep)
+    found: dict[str, Arm] = {}
+    for keys in (("method", "model.dtype"), ("method",)):  # the better match comes last and stays
+        full = {fingerprint(flat[arm.name], keys): arm for arm in reversed(every) if arm.is_full}
+        for arm in every:
+            match = full.get(fingerprint(flat[arm.name], keys))
+            if match is not None and not arm.is_full:
+                found[arm.name] = match
+    return found
+
+
+def _lonely(arm: Arm) -> Comparison:
+    reason = (
+        f"No FullFT arm differs from {arm.name} in the method alone: add one with the same model, "
+        "task, objective and evaluation."
+    )
+    missing = f"a FullFT arm with the settings of {arm.name}"
+    return Comparison(arm, None, Obstacle("no_baseline", reason, missing))
+
+
+def lacks_methods(sweep: Sweep) -> str:
+    """What a comparison of LoRA with full fine-tuning would need; empty if the arms are there."""
     methods = {arm.is_full for arm in arms(sweep)}
     if True not in methods:
-        return Obstacle("no_baseline", "The sweep has no FullFT arm to compare with: add one.")
+        return "a FullFT arm to compare with"
     if False not in methods:
-        return Obstacle("no_lora", "The sweep has no LoRA arm: add one.")
-    if methods_only or sweep.complete:
+        return "a LoRA arm"
+    return ""
+
+
+def lacks_baseline(sweep: Sweep) -> str:
+    """The same, and that at least one LoRA arm has a baseline.
+
+    A search that stops early is asked nothing: its claims are undecided whatever its arms.
+    """
+    if sweep.stops_early:
+        return ""
+    lack = lacks_methods(sweep)
+    if not lack and not _baselines(sweep):
+        return "a FullFT arm that differs from a LoRA arm in the method alone"
+    return lack
+
+
+def stopped_early(sweep: Sweep) -> Obstacle | None:
+    """The obstacle that a search with early stopping is."""
+    if not sweep.stops_early:
+        return None
+    return Obstacle(
+        "early_stopping",
+        "This search stops poor learning rates early, so curves and ratios are not estimated; "
+        "it selects a setting and scores it: for verdicts run an experiment without "
+        "early_stopping.",
+        "an experiment without early_stopping",
+    )
+
+
+def unfinished(sweep: Sweep) -> Obstacle | None:
+    """The obstacle that missing runs are; an imported sweep is what it is, holes and all."""
+    if sweep.complete or sweep.imported:
         return None
     given_up = int((sweep.planned["status"] == "given up").sum())
     retry = f"; {given_up} of them failed for good: launch with retry=true" if given_up else ""
     unread = int((sweep.excluded["kind"] == "unreadable record").sum())
     broken = f"; {unread} of them left a record that cannot be read" if unread else ""
     n, m = len(sweep.runs), sweep.expected
-    return Obstacle("unfinished", f"Unfinished, {n} of {m} runs: finish the sweep{retry}{broken}.")
-
-
-def _compare(sweep: Sweep, lora: Arm) -> Comparison:
-    full = _baseline(sweep, lora)
-    if full is None:
-        obstacle = Obstacle(
-            "no_baseline",
-            f"No FullFT arm differs from {lora.name} in the method alone: add one with the same "
-            "model, task, objective and evaluation.",
-        )
-        return Comparison(lora, None, obstacle)
-    obstacle_found = (
-        _without_score(sweep, full)  # before "unfinished": it is final, more runs do not mend it
-        or _without_score(sweep, lora)
-        or whole_sweep_obstacle(sweep)
-        or _precision_differs(sweep, lora, full)
-    )
-    return Comparison(lora, full, obstacle_found)
-
-
-def _baseline(sweep: Sweep, lora: Arm) -> Arm | None:
-    """The FullFT arm of the same config; one of another precision only if there is no better."""
-    full_arms = [arm for arm in arms(sweep) if arm.is_full]
-    for keep_precision in (True, False):
-        wanted = _shared_settings(sweep, lora, keep_precision)
-        for arm in full_arms:
-            if _shared_settings(sweep, arm, keep_precision) == wanted:
-                return arm
-    return None
-
-
-def _shared_settings(sweep: Sweep, arm: Arm, keep_precision: bool) -> str:
-    config: dict[str, Any] = json.loads(json.dumps(sweep.plan["arms"][arm.name]["config"]))
-    for key in METHOD_KEYS:
-        config.pop(key, None)
-    # Each arm has its own learning rate, and micro-batches are gradient accumulation.
-    for key in ("learning_rate", "micro_batch_size"):
-        config.get("objective", {}).pop(key, None)
-    if not keep_precision:
-        config.get("model", {}).pop("dtype", None)
-    return json.dumps(config, sort_keys=True)
-
-
-def _precision_differs(sweep: Sweep, lora: Arm, full: Arm) -> Obstacle | None:
-    if is_factor("model.dtype", sweep.experiment.get("factors", [])):
-        return None  # the question of the experiment
-    found = {arm.name: _precisions(sweep, arm) for arm in (lora, full)}
-    if len(set().union(*found.values())) <= 1:
-        return None
-    words = "; ".join(
-        f"{name}: {' or '.join(', '.join(p) for p in sorted(precisions))}"
-        for name, precisions in found.items()
-    )
-    return Obstacle(
-        "precision_differs",
-        f"Precision differs between the arms (base, trained, optimizer; {words}): run both in the "
-        "same one.",
-    )
-
-
-def _precisions(sweep: Sweep, arm: Arm) -> set[tuple[str, str, str]]:
-    """Precision of base, trained weights and optimizer state over the records of an arm."""
-    trained = "base" if arm.is_full else "adapter"
-    return {
-        (str(d.get("base")), str(d.get(trained)), str(d.get("optimizer")))
-        for d in sweep.runs["dtypes"][sweep.runs["arm"] == arm.name]
-    }
-
-
-def _without_score(sweep: Sweep, arm: Arm) -> Obstacle | None:
-    statuses = sweep.runs["status"][sweep.runs["arm"] == arm.name]
-    silent, pruned = int((statuses == "no_signal").sum()), int((statuses == "pruned").sum())
-    if silent:
-        return Obstacle(
-            "no_signal",
-            f"{silent} of {len(statuses)} runs of {arm.name} found no group of unequal rewards: a "
-            "fault of the set-up, not a score; mend the task or its length limit first.",
-        )
-    if pruned:
-        return Obstacle(
-            "pruned",
-            f"{pruned} of {len(statuses)} runs of {arm.name} were stopped early and have no final "
-            "score: a comparison needs a full grid.",
-        )
-    return None
+    missing = f"the {m - n} missing run{'' if m - n == 1 else 's'}"
+    reason = f"Unfinished, {n} of {m} runs: finish the sweep{retry}{broken}."
+    return Obstacle("unfinished", reason, missing)

@@ -1,16 +1,18 @@
-"""The score difference that C1 and C2 are about: which scores, which interval, which margin."""
+"""The score difference of two arms: which scores, which interval, which margin."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from analysis.claims.comparison import Comparison
+from analysis.claims.margin import margin_of, never_evaluated
 from analysis.claims.verdict import Obstacle
-from analysis.estimates.curve import oriented_scores
+from analysis.estimates.curve import LrCurve, oriented_scores
 from analysis.estimates.equivalence import beyond_margin_p, equivalence_p
 from analysis.estimates.plateau import plateau_cells
 from analysis.estimates.search import SearchSummary
@@ -18,6 +20,7 @@ from analysis.estimates.stats import (
     MIN_SEEDS,
     NO_SPREAD,
     Contrast,
+    Estimate,
     cross_fitted_difference,
     cross_fitted_scores,
     may_pool,
@@ -28,20 +31,33 @@ from analysis.estimates.stats import (
 from analysis.reading.arms import choice, preferred_rate, rate_text, reported, same_rate
 from analysis.reading.sweep import Sweep
 
-GAIN_SHARE, MIN_MARGIN = 0.1, 0.02
-"""The default margin: this share of FullFT's gain over the base, at least so much."""
-
 
 @dataclass(frozen=True)
 class ScoreDifference:
-    """The score difference LoRA - FullFT of one comparison, ready to be judged."""
+    """The score difference arm - baseline of one comparison, ready to be judged."""
 
     comparison: Comparison
     contrast: Contrast
+    """Oriented: above 0 the arm is better."""
     margin: float
     source: str
     """How the interval came about, in words."""
     flags: tuple[str, ...]
+    lower_is_better: bool = False
+
+    @property
+    def stated(self) -> Estimate:
+        """The difference as the sweep states its scores, also where lower is better."""
+        found = self.contrast.estimate()
+        if not self.lower_is_better:
+            return found
+        low, high = (None if x is None else -x for x in (found.high, found.low))
+        return replace(found, point=-found.point, low=low, high=high)
+
+    @property
+    def phase(self) -> str:
+        """The seeds it is from."""
+        return "search" if "cross_fitted" in self.flags else "report"
 
     @property
     def inside_p(self) -> float:
@@ -55,33 +71,45 @@ class ScoreDifference:
 
 
 Finding = ScoreDifference | Obstacle
+PLANNED = "5 report seeds"
+"""What a search without report seeds is told: 3 support a true equality in a third of cases."""
 
 
-def measure(sweep: Sweep, comparison: Comparison, search: SearchSummary) -> Finding:
-    """The difference LoRA - FullFT with its margin, or why there is none.
+def measure(
+    sweep: Sweep, comparison: Comparison, search: SearchSummary, *, equality: bool = True
+) -> Finding:
+    """The difference arm - baseline with its margin, or why there is none.
 
     Report seeds decide. Where the experiment has none, its search seeds do by cross-fitting:
     selecting and scoring on the same seeds would flatter the arm with the noisier runs.
+
+    Args:
+        sweep: The experiment.
+        comparison: Two arms of it.
+        search: Of the same sweep.
+        equality: Whether equality is asked about, which needs a margin; without, it is NaN.
     """
     obstacle = score_obstacle(sweep, comparison)
     if obstacle is not None:
         return obstacle
     missing = [name for name in comparison.names if name not in search.curves]
     if missing:
-        reason = f"The search phase of {' and '.join(missing)} lacks scores: complete it."
-        return Obstacle("incomplete", reason)
+        names = " and ".join(missing)
+        reason = f"The search phase of {names} lacks scores: complete it."
+        return Obstacle("incomplete", reason, f"the missing scores of {names}")
     edge = _edge(sweep, comparison)
     if edge is not None:
         return edge
     report = sweep.experiment["seeds"]["report"]
     measured = _from_report_seeds if report else _from_search_seeds
-    found = measured(sweep, comparison, search)
+    found = measured(sweep, comparison, search, equality)
     contrast = found.contrast if isinstance(found, ScoreDifference) else None
     if contrast is not None and contrast.n > 1 and not contrast.has_spread:
         return Obstacle(
             "no_spread",
             "Every seed gave the same difference, so its spread is unknown: check that the runs "
             "differ, or evaluate on more prompts.",
+            "runs whose scores differ between seeds",
         )
     return found
 
@@ -107,6 +135,7 @@ def _stale_selection(sweep: Sweep, arm: str) -> Obstacle | None:
         "stale_selection",
         f"The report runs of {arm} were made at {' and '.join(map(rate_text, used))}, the search "
         f"now prefers {rate_text(best)}: start the grown experiment under a new name=...",
+        f"report runs of {arm} at {rate_text(best)}",
     )
 
 
@@ -118,6 +147,7 @@ def _edge(sweep: Sweep, comparison: Comparison) -> Obstacle | None:
             return Obstacle(
                 "few_points",
                 f"{name} ran at a single learning rate, not at its best one: search a grid.",
+                f"a grid of learning rates for {name}",
             )
         if chosen is not None and chosen.edge is not None:
             direction, end = {"low": ("downwards", "lowest"), "high": ("upwards", "highest")}[
@@ -127,6 +157,7 @@ def _edge(sweep: Sweep, comparison: Comparison) -> Obstacle | None:
                 f"edge_{chosen.edge}",
                 f"Extend the grid of {name} {direction}: its best learning rate is the {end} one, "
                 f"{rate_text(chosen.learning_rate)}.",
+                f"extend the grid of {name} {direction}",
             )
     return None
 
@@ -141,21 +172,28 @@ class _Report:
     """The untrained model on the same prompts: the search has other prompts."""
 
 
-def _from_report_seeds(sweep: Sweep, comparison: Comparison, search: SearchSummary) -> Finding:
-    lora, full = (_report(sweep, name) for name in comparison.names)
-    if isinstance(lora, Obstacle):
-        return lora
-    if isinstance(full, Obstacle):
-        return full
-    margin = _margin(sweep, full.scores, full.base)
+def _from_report_seeds(
+    sweep: Sweep, comparison: Comparison, search: SearchSummary, equality: bool
+) -> Finding:
+    own, other = (_report(sweep, name) for name in comparison.names)
+    if isinstance(own, Obstacle):
+        return own
+    if isinstance(other, Obstacle):
+        return other
+    margin = margin_of(sweep, comparison, other.scores, other.base) if equality else math.nan
     if isinstance(margin, Obstacle):
         return margin
-    pooled = _pooled(comparison, search, (lora, full))
-    contrast = pooled or paired_difference(lora.scores, full.scores)
+    pooled = _pooled(comparison, search, (own, other))
+    contrast = pooled or paired_difference(own.scores, other.scores)
     source = "run SD pooled over the plateau" if pooled else "paired t"
     flags = ("pooled_sd",) if pooled else ()
     return ScoreDifference(
-        comparison, contrast, margin, f"{contrast.n} report seeds, {source}", flags
+        comparison,
+        contrast,
+        margin,
+        f"{contrast.n} report seeds, {source}",
+        flags,
+        sweep.direction == "minimize",
     )
 
 
@@ -167,10 +205,11 @@ def _report(sweep: Sweep, arm: str) -> _Report | Obstacle:
             "incomplete",
             f"{arm} has scores for the report seeds {_listed(rows['seed'])}, declared are "
             f"{_listed(declared)}: run exactly those.",
+            f"the report seeds {_listed(declared)} of {arm}",
         )
     base = oriented_scores(rows, "score_base")
     if np.isnan(base).all():
-        return Obstacle("incomplete", f"No report run of {arm} evaluated the untrained model.")
+        return never_evaluated(f"No report run of {arm} evaluated the untrained model")
     return _Report(oriented_scores(rows, "score_final"), float(np.nanmean(base)))
 
 
@@ -197,39 +236,41 @@ def _pooled(
     if not may_pool(*(pooled_sd(own, min_cells=2) for own in cells)):
         return None
     floor = pooled_sd([*cells[0], *cells[1]])
-    lora, full = (report.scores for report in reports)
-    return None if floor is None else pooled_difference(lora, full, floor)
+    own, other = (report.scores for report in reports)
+    return None if floor is None else pooled_difference(own, other, floor)
 
 
-def _from_search_seeds(sweep: Sweep, comparison: Comparison, search: SearchSummary) -> Finding:
-    lora, full = (search.curves[name] for name in comparison.names)
-    if lora.seeds != full.seeds:
+def _from_search_seeds(
+    sweep: Sweep, comparison: Comparison, search: SearchSummary, equality: bool
+) -> Finding:
+    own, other = (search.curves[name] for name in comparison.names)
+    if own.seeds != other.seeds:
         return Obstacle(
-            "incomplete", "There are no report seeds, and the arms' search seeds differ: add some."
+            "incomplete",
+            "There are no report seeds, and the arms' search seeds differ: add some.",
+            PLANNED,
         )
-    if lora.n_seeds < MIN_SEEDS:
-        return Obstacle(
-            "few_seeds",
-            f"{lora.n_seeds} search seeds and no report seeds: the best of so few is luck; plan 5 "
-            "report seeds.",
-        )
-    margin = _margin(sweep, cross_fitted_scores(full.scores), full.base)
+    if own.n_seeds < MIN_SEEDS:
+        return _few_search_seeds(sweep, own, other)
+    fitted = cross_fitted_scores(other.scores)
+    margin = margin_of(sweep, comparison, fitted, other.base) if equality else math.nan
     if isinstance(margin, Obstacle):
         return margin
-    contrast = cross_fitted_difference(lora.scores, full.scores)
-    source = f"{lora.n_seeds} search seeds, cross-fitted"
-    return ScoreDifference(comparison, contrast, margin, source, ("cross_fitted",))
+    contrast = cross_fitted_difference(own.scores, other.scores)
+    source = f"{own.n_seeds} search seeds, cross-fitted"
+    lower_is_better = sweep.direction == "minimize"
+    return ScoreDifference(comparison, contrast, margin, source, ("cross_fitted",), lower_is_better)
 
 
-def _margin(sweep: Sweep, full: NDArray[np.float64], base: float) -> float | Obstacle:
-    """The declared margin, or the default; none where FullFT learned nothing to keep up with."""
-    gain = float(full.mean()) - base
-    declared = sweep.experiment.get("margin")
-    margin = max(MIN_MARGIN, GAIN_SHARE * gain) if declared is None else float(declared)
-    if gain <= margin:
-        return Obstacle(
-            "no_gain",
-            f"FullFT gains {gain:.3f} over the untrained model, no more than the margin "
-            f"{margin:.3f}: there is nothing to keep up with; train longer.",
-        )
-    return margin
+def _few_search_seeds(sweep: Sweep, own: LrCurve, other: LrCurve) -> Obstacle:
+    """One or two seeds: the points are named, as what they are."""
+    sign = -1.0 if sweep.direction == "minimize" else 1.0
+    best = ", ".join(f"{curve.arm} {sign * curve.means.max():.3f}" for curve in (own, other))
+    seeds = "1 search seed" if own.n_seeds == 1 else f"{own.n_seeds} search seeds"
+    carry = "one seed cannot" if own.n_seeds == 1 else "two seeds cannot"
+    return Obstacle(
+        "few_seeds",
+        f"{seeds} and no report seeds: {carry} carry an interval, and the best of a grid over so "
+        f"few ({best}) is luck; plan 5 report seeds.",
+        PLANNED,
+    )

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from analysis.estimates.stats import CONFIDENCE
 
 SUPPORTED, REFUTED, UNDECIDED = "supported", "refuted", "undecided"
+LEVEL = (1 - CONFIDENCE) / 2
+"""Level of each one-sided test."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,10 @@ class Verdict:
     n_seeds: int
     """Seeds behind the estimate; 0 without one."""
     flags: tuple[str, ...] = ()
+    missing: str = ""
+    """What would decide an undecided verdict, as "2 more search seeds"; empty otherwise."""
+    unit: str = ""
+    """How the estimate reads: ``difference`` (score), ``ratio`` (times), ``decades``, ``slope``."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +45,17 @@ class Obstacle:
 
     flag: str
     reason: str
+    missing: str = ""
+    """What would remove it, for :attr:`Verdict.missing`."""
+
+
+@dataclass(frozen=True)
+class Decision:
+    """The outcome of a criterion: verdict, reason, and what is missing if undecided."""
+
+    verdict: str
+    reason: str
+    missing: str = ""
 
 
 def undecided(claim_id: str, statement: str, arms: tuple[str, ...], obstacle: Obstacle) -> Verdict:
@@ -54,6 +71,7 @@ def undecided(claim_id: str, statement: str, arms: tuple[str, ...], obstacle: Ob
         reason=obstacle.reason,
         n_seeds=0,
         flags=(obstacle.flag,),
+        missing=obstacle.missing,
     )
 
 
@@ -61,11 +79,24 @@ def more_seeds(needed: int | None, present: int, phase: str) -> str:
     """The advice that follows from ``Contrast.seeds_for``, as a clause."""
     if needed is None:
         return f"too close to the bound for more {phase} seeds alone"
-    more = needed - present
-    plural = "seed" if more == 1 else "seeds"
-    return f"about {more} more {phase} {plural} would decide it if the estimate stays where it is"
+    return (
+        f"about {seeds_text(needed - present, phase)} would decide it if the estimate stays where "
+        "it is"
+    )
+
+
+def missing_seeds(needed: int | None, present: int, phase: str) -> str:
+    """The same as an entry of what is missing."""
+    if needed is None:
+        return f"more than 100 {phase} seeds, or an effect farther from the bound"
+    return seeds_text(needed - present, phase)
+
+
+def seeds_text(more: int, phase: str) -> str:
+    """``1 more search seed``, ``2 more search seeds``."""
+    return f"{more} more {phase} seed{'' if more == 1 else 's'}"
 
 
 def direction(difference: float) -> str:
-    """On which side of FullFT a refuted difference lies, in words."""
+    """On which side of the baseline a refuted difference lies, in words."""
     return "higher than" if difference > 0 else "lower than"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,13 @@ from analysis.reporting.report import write_report
 from analysis.reporting.tables import NO_REPORT, arm_rows, cell_rows
 from analysis.reporting.wording import banner
 from tests.doubles import SYNTHETIC_ARMS, run_id, write_synthetic_experiment
+from tests.unit.analysis.claims import (
+    test_alpha,
+    test_batch,
+    test_layers,
+    test_precision,
+    test_width,
+)
 
 SETTINGS = {"grace_steps": 20, "keep": 0.5, "window": 3}
 LAST_TWO = [
@@ -47,7 +55,7 @@ def stopped(
 
 def test_every_claim_is_undecided_with_the_reason(tmp_path: Path) -> None:
     found = check_claims(stopped(tmp_path / "q"))
-    assert [v.claim_id for v in found] == ["C1", "C2", "C3"]
+    assert [v.claim_id for v in found] == ["C1", "C2", "C3", "C4", "C6"]
     assert {v.verdict for v in found} == {"undecided"}
     assert {v.flags for v in found} == {("early_stopping",)}
     assert all("curves and ratios are not estimated" in v.reason for v in found)
@@ -113,3 +121,23 @@ def test_the_methods_say_how_rates_were_stopped(tmp_path: Path) -> None:
 
 def test_other_sweeps_carry_no_such_banner(tmp_path: Path) -> None:
     assert banner(load(write_synthetic_experiment(tmp_path / "q"))) == ""
+
+
+LARGER: dict[str, Callable[[], Sweep]] = {
+    "C7": lambda: test_batch.sweep({8: (0.0, 0.03, 0.06)}, batches=(8, 16, 32)),
+    "C8": test_layers.sweep,
+    "C20": lambda: test_width.sweep(0.5),
+    "C21": lambda: test_alpha.sweep(-1),
+    "C22": lambda: test_precision.sweep(3.0),
+}
+
+
+@pytest.mark.parametrize("claim_id", LARGER)
+def test_claims_about_more_than_two_arms_are_undecided_too(claim_id: str) -> None:
+    sweep = LARGER[claim_id]()
+    settings = {**sweep.plan["experiment"], "early_stopping": SETTINGS}
+    found = check_claims(replace(sweep, plan={**sweep.plan, "experiment": settings}))
+    mine = [v for v in found if v.claim_id == claim_id]
+    assert mine
+    assert all((v.verdict, v.flags) == ("undecided", ("early_stopping",)) for v in mine)
+    assert all(v.missing == "an experiment without early_stopping" for v in mine)
