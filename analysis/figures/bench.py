@@ -9,16 +9,8 @@ from pathlib import Path
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 
-from analysis.figures.style import (
-    BLACK,
-    GREY,
-    figure,
-    legend,
-    line_handle,
-    mark_handle,
-    plain,
-    title,
-)
+from analysis.figures.marks import legend, line_handle, mark_handle, plain, title
+from analysis.figures.style import BLACK, GREY, figure
 from analysis.reading.bench_file import BenchFigures, ScalingCurve, StepCase
 
 COLOURS = {"LoRA": "#7e03a8", "FullFT": BLACK}

@@ -1,4 +1,4 @@
-"""What all figures share: style sheet, colours, markers, titles, legends, and the files written."""
+"""Looks that all figures share: style sheet, colours, markers, and the files written."""
 
 from __future__ import annotations
 
@@ -6,21 +6,39 @@ import io
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import matplotlib as mpl
+import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_pdf import FigureCanvasPdf
+from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-
-from analysis.reading.arms import Arm, rate_text
 
 STYLE = Path(__file__).with_name("style.mplstyle")
 BLACK, GREY = "#000000", "#6b6b6b"
 MARKERS = "osD^vPXh"
 SUFFIXES = ("png", "pdf")
+HEIGHT = 4.4
+"""Of a figure without panels, in inches."""
+FEW = 6
+"""Series up to which shades of one scale stay apart; the order of the shades is that of the ranks.
+"""
+SCALE = (0.2, 0.84)
+"""Part of the scale ``plasma`` that is neither near black nor near white."""
+MUTED = (
+    "#332288",
+    "#882255",
+    "#117733",
+    "#aa4499",
+    "#cc6677",
+    "#44aa99",
+    "#999933",
+    "#88ccee",
+    "#ddcc77",
+)
+"""Paul Tol's muted scheme, safe for colour-blind readers, here from dark to light."""
 
 
 def figure(draw: Callable[[Axes], None], directory: Path, name: str, height: float = 4.4) -> bytes:
@@ -36,17 +54,30 @@ def figure(draw: Callable[[Axes], None], directory: Path, name: str, height: flo
         The figure as SVG, for the page.
     """
     with mpl.rc_context(fname=STYLE):
-        canvas = Figure()
-        canvas.set_figheight(height)
-        draw(canvas.subplots())
-        canvas.draw_without_rendering()
-        canvas.set_layout_engine("none")  # laid out once, not again for every format
-        canvas.savefig(directory / f"{name}.png")
+        canvas = laid_out(draw, height)
+        # Each format is drawn once, by its own backend: Figure.savefig draws everything twice.
+        canvas.set_dpi(mpl.rcParams["savefig.dpi"])
+        png, pdf = (str(directory / f"{name}.{suffix}") for suffix in SUFFIXES)
+        FigureCanvasAgg(canvas).print_png(png)  # type: ignore[no-untyped-call]
         # Without dates the same numbers give the same file.
-        canvas.savefig(directory / f"{name}.pdf", metadata={"CreationDate": None})
+        dateless = {"CreationDate": None}
+        FigureCanvasPdf(canvas).print_pdf(pdf, metadata=dateless)  # type: ignore[no-untyped-call]
         buffer = io.BytesIO()
-        canvas.savefig(buffer, format="svg", metadata={"Date": None})
+        svg = FigureCanvasSVG(canvas)
+        svg.print_svg(buffer, metadata={"Date": None})  # type: ignore[no-untyped-call]
     return buffer.getvalue()
+
+
+def laid_out(draw: Callable[[Axes], None], height: float) -> Figure:
+    """A figure in the current style, laid out once and for all formats."""
+    canvas = Figure()
+    canvas.set_figheight(height)
+    draw(canvas.subplots())
+    engine = canvas.get_layout_engine()
+    if engine is not None:
+        engine.execute(canvas)
+    canvas.set_layout_engine("none")
+    return canvas
 
 
 @dataclass(frozen=True)
@@ -57,62 +88,30 @@ class Look:
     marker: str
 
 
-def looks(arms: Sequence[Arm]) -> dict[str, Look]:
-    """Look by arm name: FullFT black, the others from purple to orange by rank.
+def looks(series: Sequence[str], full: Sequence[str] = ()) -> dict[str, Look]:
+    """Look by series: full fine-tuning black, the others apart in colour and in marker.
 
-    The order of the shades is the order of the ranks; they stay apart for colour-blind readers
-    and, with the markers, in grey.
+    Args:
+        series: Names in the order of the page.
+        full: Those of full fine-tuning.
+
+    Returns:
+        Up to nine series besides FullFT differ in colour for readers with normal, red-blind and
+        green-blind sight, up to 72 in the pair of colour and marker.
     """
-    others = [arm.name for arm in arms if not arm.is_full]
-    palette = mpl.colormaps["plasma"]
+    others = [name for name in series if name not in full]
+    colours = _palette(len(others))
     found = {}
-    for i, arm in enumerate(arms):
-        share = others.index(arm.name) / max(1, len(others) - 1) if not arm.is_full else 0.0
-        colour = BLACK if arm.is_full else to_hex(palette(0.25 + 0.5 * share))
-        found[arm.name] = Look(colour, MARKERS[i % len(MARKERS)])
+    for i, name in enumerate(series):
+        # Eight markers and nine colours: where one comes round again, the other has not.
+        colour = BLACK if name in full else colours[others.index(name)]
+        found[name] = Look(colour, MARKERS[i % len(MARKERS)])
     return found
 
 
-def title(ax: Axes, text: str, subtitle: str) -> None:
-    """A title, and below it what the figure is about: model, task, n."""
-    ax.set_title(text, pad=22)
-    ax.annotate(
-        plain(subtitle),
-        (0, 1),
-        (0, 7),
-        xycoords="axes fraction",
-        textcoords="offset points",
-        color="#444444",
-        fontsize=9,
-    )
-
-
-def plain(text: str) -> str:
-    """Text that came from a config, kept from being read as mathematics or as "no legend"."""
-    escaped = text.replace("$", r"\$")
-    return f" {escaped}" if escaped.startswith("_") else escaped
-
-
-def line_handle(label: str, **style: Any) -> Line2D:
-    """A legend entry drawn as a line."""
-    return Line2D([], [], label=plain(label), **style)
-
-
-def mark_handle(label: str, marker: str, size: float, **style: Any) -> Line2D:
-    """A legend entry drawn as a marker."""
-    style = {"color": GREY, **style}
-    return line_handle(label, marker=marker, markersize=size, linestyle="none", **style)
-
-
-def legend(ax: Axes, handles: list[Line2D]) -> None:
-    """A legend to the right of the axes, where it hides nothing."""
-    ax.legend(handles=handles, loc="upper left", bbox_to_anchor=(1.01, 1.0))
-
-
-def rate_axis(ax: Axes, label: str) -> None:
-    """A log axis for learning rates, labelled at 1 and 3 of every decade."""
-    ax.set_xscale("log")
-    ax.xaxis.set_major_locator(LogLocator(subs=(1.0, 3.0)))
-    ax.xaxis.set_major_formatter(FuncFormatter(lambda x, _: rate_text(x)))
-    ax.xaxis.set_minor_formatter(NullFormatter())
-    ax.set_xlabel(label)
+def _palette(n: int) -> list[str]:
+    if n > FEW:
+        return [MUTED[i % len(MUTED)] for i in range(n)]
+    if n == 1:
+        return [to_hex(mpl.colormaps["plasma"](SCALE[0] + 0.1))]
+    return [to_hex(mpl.colormaps["plasma"](x)) for x in np.linspace(*SCALE, n)]
