@@ -5,9 +5,10 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from analysis.claims import check_claims
+from analysis.claims import check_claims, not_addressed
 from analysis.reading.load import load
 from analysis.reporting import wording
+from analysis.reporting.json_text import claims_json
 
 HELP = "print the verdicts"
 EXAMPLES = """\
@@ -25,12 +26,14 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(options: Namespace) -> None:
-    """Print every verdict."""
+    """Print every verdict, and the claims that the sweep says nothing about."""
     sweep = load(options.directory)
     found = check_claims(sweep)
     if options.json:
-        print(wording.claims_json(found))
+        print(claims_json(found))
         return
     lines = (wording.first_line(sweep), wording.banner(sweep), *map(wording.verdict_line, found))
     for line in filter(None, lines):
         print(line)
+    for claim, lack in not_addressed(sweep):
+        print(f"{claim.claim_id} not addressed: it would need {lack}")

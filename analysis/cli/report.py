@@ -2,30 +2,45 @@
 
 from __future__ import annotations
 
+import sys
+import time
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from analysis.reading.load import load
 from analysis.reporting import wording
+from analysis.reporting.json_text import to_json
+from analysis.reporting.numbers import plural
 
-HELP = "write report/index.html, figures, tables and claims.json"
+HELP = "write report/index.html, report.md, figures, tables and claims.json"
 EXAMPLES = """\
   python -m analysis report runs/quickstart          figures, verdicts and tables, as a page
+  python -m analysis report runs/quickstart --json   the same, and a summary for another program
 """
+SLOW_S = 2.0
+"""Seconds of reading after which a line on the terminal says that it goes on."""
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """The experiment directory."""
+    """The experiment directory, and the format of what is printed."""
     parser.add_argument(
         "directory", type=Path, help="experiment directory, for example runs/quickstart"
     )
+    parser.add_argument("--json", action="store_true", help="print a summary as JSON")
 
 
 def run(options: Namespace) -> None:
     """Write the report and print what it says first."""
+    start = time.monotonic()
+    sweep = load(options.directory)
+    if time.monotonic() - start > SLOW_S:
+        print(f"{plural(len(sweep.runs), 'run')} read; drawing figures", file=sys.stderr)
     from analysis.reporting.report import write_report  # matplotlib: a second to import
 
-    report = write_report(load(options.directory))
+    report = write_report(sweep)
+    if options.json:
+        print(to_json(report.summary))
+        return
     for line in (*report.headlines, *map(wording.verdict_line, report.verdicts)):
         print(line)
     print(f"report: {report.index}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 MEANINGS = {
     "completed": "the run went to its last step",
     "diverged": "the loss, a weight or a probability became infinite or undefined; the run counts "
-    "with the worst score, 0",
+    "with the worst score",
     "no_signal": "no group of completions had unequal rewards in the first steps: a fault of the "
     "set-up, no score",
     "pruned": "stopped early by the search; no score",
@@ -22,6 +22,8 @@ MEANINGS = {
     "few_points": "too few learning rates, or too coarse a grid beside the plateau: no interval",
     "flat": "the rise over the untrained model is too small against the noise: no best learning "
     "rate",
+    "parabola": "the untrained model was never evaluated: the best learning rate is the vertex of "
+    "a parabola, without plateau",
     "unresolved": "an edge of the plateau is sharper than the grid; a finer grid there would "
     "narrow the interval",
     "not_unimodal": "the mean curve has more than one hump; look at the points",
@@ -38,7 +40,16 @@ MEANINGS = {
     "incomplete": "a phase lacks scores that the comparison needs",
     "no_baseline": "no full fine-tuning to compare with",
     "no_gain": "full fine-tuning gains too little over the untrained model to keep up with",
-    "no_lora": "no LoRA arm to compare",
+    "no_base": "the untrained model was never evaluated, so there is no gain to take a margin from",
+    "precision_unknown": "the import does not say in which precision the arms ran",
+    "parameters_differ": "no two arms have the same number of trained parameters",
+    "equal_parameters": "a contrast of arms with equally many trained parameters: it decides",
+    "equal_rank": "a contrast of arms of one rank, whose numbers of trained parameters differ",
+    "few_lengths": "too few lengths of training at which both arms have a best learning rate",
+    "schedule": "the learning-rate schedule has a horizon, so a run cut short is no short run",
+    "no_report": "an arm of the comparison has no report seeds",
+    "curved": "the differences do not lie on a straight line, so one slope does not describe them",
+    "wide_error": "the standard error of a ratio is above 0.06 decades",
     "precision_differs": "the arms run in different precisions",
     "no_spread": "every seed gave the same difference, so its spread is unknown",
     "stale_selection": "the report runs were made at another learning rate than the one the "

@@ -7,14 +7,20 @@ from collections.abc import Iterable
 from analysis.estimates.search import SearchSummary
 from analysis.reading.arms import Arm, arms, rate_text
 from analysis.reading.sweep import Sweep
+from analysis.reporting.imports import grid_sentence, import_methods
+
+MAX_ARMS = 12
+"""Arms that the paragraph describes one by one."""
 
 
 def methods(sweep: Sweep, search: SearchSummary) -> list[str]:
     """How the numbers came about, in sentences read off the plan and the records."""
+    if sweep.imported:
+        return [*import_methods(sweep, search), _intervals(sweep, search)]
     looks = int(sweep.plan["looks"])
     return [
         _objective_sentence(sweep),
-        *(_arm_sentence(sweep, arm) for arm in arms(sweep)),
+        *_arm_sentences(sweep),
         _seeds_sentence(sweep),
         f"A run's score is the mean over its last {_setting(sweep, 'evaluation', 'final_window')} "
         f"evaluations of the accuracy on {_setting(sweep, 'evaluation', 'eval_prompts')} fixed "
@@ -24,12 +30,23 @@ def methods(sweep: Sweep, search: SearchSummary) -> list[str]:
         "evaluation of a run is stored and not used.",
         f"Precision: {_precision(sweep)}. Engine: {sweep.plan.get('engine', 'unknown')}. "
         f"Runs were added to the plan in {looks} launch{'' if looks == 1 else 'es'}.",
-        "Intervals are Student's t over seeds at 90 %; seeds are the unit of replication. "
-        + (_early_stopping(sweep) if sweep.stops_early else _best_rate(search)),
+        _intervals(sweep, search),
     ]
 
 
+def _intervals(sweep: Sweep, search: SearchSummary) -> str:
+    common = "Intervals are Student's t over seeds at 90 %; seeds are the unit of replication. "
+    return common + (_early_stopping(sweep) if sweep.stops_early else _best_rate(search))
+
+
 def _best_rate(search: SearchSummary) -> str:
+    if search.curves and all(curve.base is None for curve in search.curves.values()):
+        return (
+            "The untrained model was never evaluated, so no plateau can be cut: the best learning "
+            "rate (LR*) is the vertex of the parabola through the best grid point and its two "
+            "neighbours, on the log axis, and its interval adds a term for the spacing of the "
+            "grid. An arm that is best at an end of its grid has only a bound."
+        )
     return (
         "The best learning rate (LR*) is the log-midpoint of the plateau, the rates whose mean "
         f"score is within f = {search.fraction:.2f} of the rise below the top. Intervals of "
@@ -60,6 +77,14 @@ def _objective_sentence(sweep: Sweep) -> str:
         f"schedule {of('lr_scheduler_type')}, weight decay {of('weight_decay')}, gradient norm "
         f"clipped at {of('max_grad_norm')}."
     )
+
+
+def _arm_sentences(sweep: Sweep) -> list[str]:
+    """A sentence an arm; of many arms only what they ran at, since their names tell the rest."""
+    found = arms(sweep)
+    if len(found) > MAX_ARMS:
+        return [grid_sentence(sweep)]
+    return [_arm_sentence(sweep, arm) for arm in found]
 
 
 def _arm_sentence(sweep: Sweep, arm: Arm) -> str:

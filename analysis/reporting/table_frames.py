@@ -8,7 +8,21 @@ from typing import Any
 import pandas as pd
 
 from analysis.estimates.stats import Estimate
-from analysis.reporting.tables import ArmRow, CellRow, StatusRow
+from analysis.reporting.cells import CellRow, Repeat, StatusRow
+from analysis.reporting.ranks import RankRatio
+from analysis.reporting.tables import ArmRow
+from analysis.reporting.tasks import OverTasks
+
+RATIO_COLUMNS = ["ratio", "ratio_low", "ratio_high", "ratio_n"]
+RANK_COLUMNS = [
+    *("group", "arm", "reference", "rank", "reference_rank"),
+    *RATIO_COLUMNS,
+    *("no_interval_because", "flags"),
+]
+REPEAT_COLUMNS = [
+    *("arm", "phase", "learning_rate", "seed"),
+    *("runs", "lowest", "highest", "spread"),
+]
 
 
 def arms_frame(rows: Sequence[ArmRow]) -> pd.DataFrame:
@@ -69,6 +83,59 @@ def statuses_frame(rows: Sequence[StatusRow]) -> pd.DataFrame:
     """Counts by status, for ``tables/statuses.csv``."""
     return pd.DataFrame(
         {"arm": row.arm.name, "phase": row.phase, **dict(row.statuses)} for row in rows
+    )
+
+
+def ranks_frame(rows: Sequence[RankRatio]) -> pd.DataFrame:
+    """Ratios between arms that differ in rank alone, for ``tables/rank_ratios.csv``."""
+    return pd.DataFrame(
+        [
+            {
+                "group": row.group,
+                "arm": row.arm.name,
+                "reference": row.reference.name,
+                "rank": row.arm.rank,
+                "reference_rank": row.reference.rank,
+                **_columns("ratio", row.ratio.centre if row.ratio else None),
+                "no_interval_because": row.obstacle,
+                "flags": " ".join(row.ratio.flags) if row.ratio else None,
+            }
+            for row in rows
+        ],
+        columns=RANK_COLUMNS,
+    )
+
+
+def tasks_frame(rows: Sequence[OverTasks]) -> pd.DataFrame:
+    """Methods over several tasks, for ``tables/tasks.csv``."""
+    return pd.DataFrame(
+        {
+            "arms": row.name,
+            "tasks": row.tasks,
+            **_columns("interquartile_mean", row.mean),
+            **_columns("beats_full", row.improvement),
+        }
+        for row in rows
+    )
+
+
+def repeats_frame(rows: Sequence[Repeat]) -> pd.DataFrame:
+    """Cells that were run more than once, for ``tables/repeats.csv``."""
+    return pd.DataFrame(
+        [
+            {
+                "arm": row.arm,
+                "phase": row.phase,
+                "learning_rate": row.learning_rate,
+                "seed": row.seed,
+                "runs": len(row.scores),
+                "lowest": row.scores[0],
+                "highest": row.scores[-1],
+                "spread": row.spread,
+            }
+            for row in rows
+        ],
+        columns=REPEAT_COLUMNS,
     )
 
 
