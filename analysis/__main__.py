@@ -7,7 +7,7 @@ import importlib
 import sys
 from collections.abc import Sequence
 
-COMMANDS = ("report", "claims", "figure")
+COMMANDS = ("report", "claims", "figure", "import_", "export", "compare", "recommend", "simulate")
 """Modules; the underscore of a module whose command is a Python keyword is no part of its name."""
 
 

@@ -49,7 +49,7 @@ def curve(
     scores: Sequence[Sequence[float]],
     rates: Sequence[float],
     *,
-    base: float = 0.1,
+    base: float | None = 0.1,
     arm: str = "full",
 ) -> LrCurve:
     """A curve from literal ``[seeds, rates]`` scores, no run diverged."""
@@ -73,6 +73,8 @@ def experiment(
     report_seeds: Sequence[int] | None = None,
     selections: Mapping[str, float] | None = None,
     factors: Sequence[str] = ("method",),
+    facts: Mapping[str, dict[str, Any]] | None = None,
+    direction: str = "maximize",
 ) -> Sweep:
     """An experiment whose search phase is ``curves`` and whose report seeds score ``report``.
 
@@ -90,6 +92,8 @@ def experiment(
         report_seeds: Declared report seeds, if they are not the ones that ran.
         selections: Selected rate by arm, where it is not the one of best mean.
         factors: Of the experiment.
+        facts: Further entries of an arm in the plan, ``{"trainable_params": 22528}``.
+        direction: ``minimize`` states every score with the opposite sign.
     """
     rows = []
     for name, arm_curve in curves.items():
@@ -107,6 +111,11 @@ def experiment(
         if row["method"] == "lora":
             method = _method(row["arm"], methods)
             row["lora_alpha"] = method["lora_alpha"]
+    if direction == "minimize":
+        for row in rows:
+            row["direction"] = direction
+            row["score_final"] = -row["score_final"]
+            row["score_base"] = None if row["score_base"] is None else -row["score_base"]
     for name, status in (statuses or {}).items():
         first = next(row for row in rows if row["arm"] == name)
         first["status"], first["score_final"] = status, np.nan
@@ -128,6 +137,7 @@ def experiment(
             name: {
                 "config": _config(name, methods, configs),
                 "learning_rates": list(arm_curve.learning_rates),
+                **(facts or {}).get(name, {}),
             }
             for name, arm_curve in curves.items()
         },
@@ -144,7 +154,9 @@ def judged(check: Callable[[Sweep, SearchSummary], list[Verdict]], sweep: Sweep)
     return check(sweep, search_summary(sweep))
 
 
-def _row(arm: str, phase: str, rate: float, seed: int, score: float, base: float) -> dict[str, Any]:
+def _row(
+    arm: str, phase: str, rate: float, seed: int, score: float, base: float | None
+) -> dict[str, Any]:
     return {
         "run_id": f"{arm}-{phase}-{rate:g}-{seed}",
         "arm": arm,
