@@ -79,7 +79,7 @@ def test_the_envelope_is_the_best_and_the_worst_mean_at_every_point() -> None:
     arms = {"full": Drawn(scores=(0.30, 0.50, 0.10))}
     (found,) = envelopes(sweep_of(arms)).curves
 
-    assert (found.rates, found.seeds) == (3, 3)
+    assert (found.rates, found.seeds) == (3, (3, 3, 3))
     assert found.prompts == (80, 160, 320, 640, 1280)  # steps 10 to 160 of 8 prompts; not the start
     # Straight lines from the base to the mean at each rate: best towards 0.5, worst towards 0.1.
     shares = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 1)

@@ -92,3 +92,13 @@ def test_widths_without_a_record_yet_are_waited_for() -> None:
     assert ratio_by_width.FIGURE.lacks(empty) == ""
     said = ratio_by_width.FIGURE.missing(empty, search_summary(empty), by_width(empty))
     assert said.startswith("Fewer than two widths have a ratio")
+
+
+def test_a_pair_that_no_claim_may_rest_on_is_named_in_the_caption() -> None:
+    sweep = sweep_of(ranks(8))
+    assert by_length(sweep).not_judged == ""
+    for i in sweep.runs.index[sweep.runs["arm"] == "full"]:
+        sweep.runs.at[i, "dtypes"] = dict.fromkeys(("base", "adapter", "optimizer"), "bfloat16")
+
+    said = ratio_by_length.FIGURE.caption(by_length(sweep))
+    assert "No claim is judged on it as it stands: Precision differs between the arms" in said

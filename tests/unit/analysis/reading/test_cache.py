@@ -161,6 +161,15 @@ def test_a_foreign_table_in_its_place_is_ignored(path: Path, facts: object) -> N
     pd.testing.assert_frame_equal(found, fresh(path))
 
 
+def test_the_cache_of_another_version_is_written_anew(
+    path: Path, batches: list[list[bytes]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cache, "VERSION", cache.VERSION + 1)
+    load(path)
+    load(path)
+    assert len(batches) == 1 and len(batches[0]) == 45
+
+
 def test_the_cache_of_another_experiment_does_no_harm(path: Path, tmp_path: Path) -> None:
     other = write_synthetic_experiment(
         tmp_path / "other", report_seeds=(), defects=Defects(diverged=[FULL_0])

@@ -51,6 +51,28 @@ def test_what_varies_ends_the_name_and_becomes_a_factor(tmp_path: Path) -> None:
     }
 
 
+def test_a_model_is_named_though_the_rank_implies_it(tmp_path: Path) -> None:
+    text = table("model", rows=["lora,4,org/one", "lora,16,org/two"])
+    assert names(tmp_path, text) == ["lora-r4-one", "lora-r16-two"]
+
+
+def test_what_belongs_to_lora_says_nothing_of_full_fine_tuning(tmp_path: Path) -> None:
+    text = table("lora_alpha", "target_modules", rows=["full,8,32,all", "lora,8,32,all"])
+    sweep = imported(tmp_path, text)
+
+    assert list(sweep.runs["arm"]) == ["full", "lora-r8"]
+    assert sweep.plan["arms"]["full"]["config"] == {"method": {"name": "full"}}
+    for name, value in (("lora_rank", 8), ("lora_alpha", 32)):
+        assert sweep.runs[name].isna().tolist() == [True, False]
+        assert sweep.runs[name].iloc[1] == value
+    assert list(sweep.runs["target_modules"]) == [[], ["all"]]
+
+
+def test_full_fine_tuning_has_no_layer_set_to_be_named_after(tmp_path: Path) -> None:
+    text = table("target_modules", rows=["full,,all", "lora,8,all", "lora,8,mlp"])
+    assert names(tmp_path, text) == ["full", "lora-r8-all", "lora-r8-mlp"]
+
+
 def test_the_batch_names_arms_that_differ_in_it_alone(tmp_path: Path) -> None:
     text = table("prompts_per_step", rows=["full,,32", "full,,128", "lora,8,32", "lora,8,128"])
     sweep = imported(tmp_path, text)

@@ -60,6 +60,14 @@ def test_a_cell_that_was_tried_again_is_no_hole(tmp_path: Path) -> None:
     assert reasons(sweep)["a"][0] == "unfinished"
 
 
+def test_tries_that_all_failed_are_one_hole(tmp_path: Path) -> None:
+    failed = "b,full,,1e-3,,failed\nc,full,,1e-3,,killed\n"
+    sweep = imported(tmp_path, f"{STATUS}a,full,,1e-4,0.5,done\n{failed}")
+
+    assert list(sweep.planned["run_id"]) == ["a", "b"]
+    assert list(sweep.excluded["run_id"]) == ["b", "c"]
+
+
 def test_fewer_steps_than_planned_are_unfinished_unless_a_status_says_otherwise(
     tmp_path: Path,
 ) -> None:

@@ -118,6 +118,12 @@ def test_clean_files_take_the_fast_way(monkeypatch: pytest.MonkeyPatch) -> None:
     ]  # fmt: skip
 
 
+def test_a_line_without_a_step_measures_nothing() -> None:
+    lines = [b'{"step": 2, "a": 1.5}', b'{"a": 9.5}', b'{"step": null, "a": 8.5}']
+    assert parsed([b"\n".join(lines)]) == [([("a", 2, 1.5)], 0)]
+    assert parsed([lines[1]]) == [([], 0)]
+
+
 def test_a_line_longer_than_a_block(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(measurements, "BLOCK_BYTES", 64)
     line = json.dumps({"step": 3, "a": 1.5, "text": "x" * 200}).encode()

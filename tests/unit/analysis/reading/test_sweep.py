@@ -65,6 +65,13 @@ def test_a_rate_that_was_stopped_early_does_not_compete() -> None:
     assert preferred_rate(replace(sweep, runs=sweep.runs.assign(status=statuses)), "full") == 1e-4
 
 
+def test_scores_of_the_report_choose_nothing() -> None:
+    sweep = experiment(
+        {"full": curve([(0.1, 0.3, 0.2)], RATES)}, {"full": (0.9,)}, selections={"full": 1e-5}
+    )
+    assert preferred_rate(sweep, "full") == 1e-4
+
+
 def test_an_arm_without_a_score_prefers_nothing() -> None:
     sweep = sweep_of(0.1, 0.2, 0.3)
     silent = replace(sweep, runs=sweep.runs.assign(score_final=float("nan")))

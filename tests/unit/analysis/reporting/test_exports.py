@@ -101,6 +101,7 @@ def test_the_summary_has_everything_that_the_page_says(finished: Report) -> None
     assert files and all((out / file).is_file() for file in files)
     assert "torch: 2.13.0" in summary["provenance"]
     assert summary["noise_floor"]["sd"] == pytest.approx(0.01)
+    assert summary["seeds_needed"] == finished.findings.needs and summary["tasks"] == []
 
 
 @pytest.mark.usefixtures("no_pixels")

@@ -98,6 +98,18 @@ def test_a_verdict_on_many_arms_at_once_names_its_number_alone() -> None:
     ]
 
 
+def test_pairs_are_named_whole_where_a_baseline_is_judged_too() -> None:
+    found = [
+        verdict("C90", ("all", "mlp"), "supported"),
+        verdict("C90", ("mlp", "all"), "undecided"),
+        verdict("C90", ("mlp", "r1", "r4"), "undecided"),
+    ]
+
+    assert headlines(found) == [
+        "Is it new? Supported for all against mlp; undecided for mlp against all and mlp and 2 more."
+    ]
+
+
 def test_many_arms_are_counted_with_their_range() -> None:
     found = [
         verdict("C90", (f"r{i}", "full"), "supported", estimate=float(i), unit="ratio", n_seeds=1)

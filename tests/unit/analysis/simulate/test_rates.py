@@ -50,7 +50,8 @@ def test_ratio_and_optimum_cover(regime: str, seeds: int, n: int) -> None:
     assert found.supported[1.0].share == 0
     assert found.supported[3.0].share <= (0.03 if full else 0.08)
     bound = max(found.supported[5.0].share, found.supported[20.0].share)
-    assert bound <= (0.10 if full else 0.15)
+    biased = regime == "soft against sharp"  # by 0.04 decades, towards the inside at 5
+    assert bound <= (0.16 if biased else 0.10 if full else 0.15)
 
 
 @pytest.mark.parametrize(("regime", "seeds", "n"), CASES)
