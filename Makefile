@@ -20,11 +20,13 @@ nightly: $(VENV)/.dev
 	$(BIN)/python -m pytest -m nightly --timeout 3600
 
 # The packed engine against TRL, in turns: run-steps, scaling, memory, whole sweeps (40 minutes on a
-# quiet machine); their figures in runs/; and the overhead of a sweep around its training.
+# quiet machine); their figures in runs/; the overhead of a sweep around its training; and what a
+# report of 10,000 runs takes.
 bench: $(VENV)/.dev
 	$(BIN)/python -m study.bench --json runs/bench.json
 	$(BIN)/python -m analysis figure bench runs/bench.json
 	$(BIN)/python -m tests.benchmarks.sweep_overhead
+	$(BIN)/python -m tests.benchmarks.report_scale
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

@@ -31,7 +31,8 @@ class Envelope:
 
     arm: Arm
     rates: int
-    seeds: int
+    seeds: tuple[int, ...]
+    """Search seeds of each rate."""
     prompts: tuple[float, ...]
     """After the start; those at which every search run was evaluated, or had diverged."""
     best: tuple[float, ...]
@@ -82,8 +83,9 @@ def _envelope(arm: Arm, runs: pd.DataFrame, by_run: pd.DataFrame, lower: bool) -
     means = cells.groupby(level="learning_rate").mean()
     ends = [tuple(end.tolist()) for end in (means.min(), means.max())]
     worst, best = reversed(ends) if lower else ends
+    seeds = tuple(int(n) for n in cells.groupby(level="learning_rate").size())
     prompts = tuple(float(p) for p in table.index)
-    return Envelope(arm, len(means), int(runs["seed"].nunique()), prompts, best, worst)
+    return Envelope(arm, len(means), seeds, prompts, best, worst)
 
 
 def draw_envelopes(data: EnvelopeFigure, ax: Axes) -> None:
@@ -108,7 +110,7 @@ def draw_envelopes(data: EnvelopeFigure, ax: Axes) -> None:
         lower = data.cast.lower_is_better
         panel.set_ylim(*scales.score_limits(values, lower_is_better=lower))
     marks.label(ax, f"{data.unit} (log scale)", data.cast.score_label)
-    seeds = count_text([curve.seeds for curve in data.curves], "search seed")
+    seeds = count_text([n for curve in data.curves for n in curve.seeds], "search seed")
     rates = count_text([curve.rates for curve in data.curves], "rate")
     note = f"{data.cast.subject}; {rates} per arm, {seeds} per rate; no interval of extremes"
     marks.title(ax, "Best and worst over all learning rates", note)

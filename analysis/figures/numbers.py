@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
 import pandas as pd
 
+from analysis.claims.comparison import Comparison
 from analysis.claims.layers import parameters
 from analysis.estimates.search import SearchSummary
 from analysis.estimates.stats import MIN_SEEDS, Estimate, cross_fitted_mean, mean_interval
@@ -165,6 +166,12 @@ def _at_choice(sweep: Sweep, arm: str) -> pd.DataFrame:
     chosen = choice(sweep, arm)
     keep = [chosen is not None and same_rate(x, chosen.learning_rate) for x in rows.learning_rate]
     return rows[pd.Series(keep, index=rows.index, dtype=bool)]
+
+
+def not_judged(pairs: Iterable[Comparison]) -> str:
+    """A sentence or two for a caption where no claim may be judged on a pair that is drawn."""
+    reasons = dict.fromkeys(pair.obstacle.reason for pair in pairs if pair.obstacle)
+    return f" No claim is judged on it as it stands: {' '.join(reasons)}" if reasons else ""
 
 
 def is_bound(flags: Sequence[str]) -> bool:

@@ -19,7 +19,7 @@ from analysis.estimates.stats import Estimate
 from analysis.figures import marks, scales
 from analysis.figures.cast import Cast, cast
 from analysis.figures.learning import PROMPTS, unit
-from analysis.figures.numbers import STOPPED, column
+from analysis.figures.numbers import STOPPED, column, not_judged
 from analysis.figures.spec import FigureSpec
 from analysis.figures.style import GREY
 from analysis.reading.arms import Arm
@@ -49,6 +49,8 @@ class LengthFigure:
     cast: Cast
     unit: str
     curves: tuple[LengthCurve, ...]
+    not_judged: str
+    """Why no claim may be judged on a pair, for the caption; empty as a rule."""
 
 
 def length_figure(sweep: Sweep, search: SearchSummary) -> LengthFigure:
@@ -61,7 +63,9 @@ def length_figure(sweep: Sweep, search: SearchSummary) -> LengthFigure:
     curves = {step: by_step[step] for step in steps}
     fraction = shared_fraction(curves[steps[-1]].values()) if steps else search.fraction
     rows = [_curve(sweep, c.arm, c.names, curves, fraction) for c in pairs]
-    return LengthFigure(found, unit(sweep), tuple(row for row in rows if row.lengths))
+    return LengthFigure(
+        found, unit(sweep), tuple(row for row in rows if row.lengths), not_judged(pairs)
+    )
 
 
 def lengths(arms: int) -> int:
@@ -130,7 +134,7 @@ def _caption(data: LengthFigure) -> str:
         "Each point is the ratio of best learning rates had training ended there: runs are scored "
         "by their evaluations up to then, diverged ones at the worst score from their end on. "
         "Points of one arm share their runs, so their intervals are not independent. Lengths at "
-        "which a plateau is not inside its grid have no ratio."
+        "which a plateau is not inside its grid have no ratio." + data.not_judged
     )
 
 

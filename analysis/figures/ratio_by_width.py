@@ -13,7 +13,7 @@ from analysis.estimates.optimum import LrRatio, lr_ratio
 from analysis.estimates.search import SearchSummary
 from analysis.figures import marks, scales
 from analysis.figures.cast import Cast, cast
-from analysis.figures.numbers import STOPPED
+from analysis.figures.numbers import STOPPED, not_judged
 from analysis.figures.spec import FigureSpec
 from analysis.figures.style import GREY
 from analysis.reading.arms import Arm
@@ -40,12 +40,14 @@ class WidthFigure:
     points: tuple[WidthPoint, ...]
     centre: tuple[float, float] | None
     """Geometric means of width and ratio, through which both reference lines go."""
+    not_judged: str
+    """Why no claim may be judged on a pair, for the caption; empty as a rule."""
 
 
 def width_figure(sweep: Sweep, search: SearchSummary) -> WidthFigure:
     """LR* ratio of every LoRA arm to its own FullFT, by hidden size."""
     found = cast(sweep)
-    rows = []
+    rows, drawn = [], []
     for pair in comparisons(sweep):
         width = hidden_size(sweep, pair.arm)
         if width is not None and pair.baseline and set(pair.names) <= set(search.curves):
@@ -53,12 +55,13 @@ def width_figure(sweep: Sweep, search: SearchSummary) -> WidthFigure:
             ratio = lr_ratio(lora, full, search.fraction)
             if math.isfinite(ratio.centre.point):
                 rows.append(WidthPoint(pair.arm, float(width), ratio))
+                drawn.append(pair)
     logs = [(math.log(row.width), math.log(row.ratio.centre.point)) for row in rows]
     centre = None
     if logs:
         x, y = (math.exp(math.fsum(axis) / len(logs)) for axis in zip(*logs, strict=True))
         centre = (x, y)
-    return WidthFigure(found, tuple(rows), centre)
+    return WidthFigure(found, tuple(rows), centre, not_judged(drawn))
 
 
 def draw_ratio_by_width(data: WidthFigure, ax: Axes) -> None:
@@ -114,7 +117,7 @@ def _caption(data: WidthFigure) -> str:
     return (
         "Dashed: the ratio does not depend on the width; dotted: it grows with its root, as theory "
         "has it. Both lines pass through the geometric mean of all points; they are no fits. Arms "
-        "whose plateau is not inside the grid have no ratio."
+        "whose plateau is not inside the grid have no ratio." + data.not_judged
     )
 
 

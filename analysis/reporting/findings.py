@@ -19,9 +19,10 @@ from analysis.reporting.methods import methods
 from analysis.reporting.provenance import provenance_lines
 from analysis.reporting.ranks import RankRatio, rank_ratios
 from analysis.reporting.seeds import seed_needs
+from analysis.reporting.summary import summary
 from analysis.reporting.tables import ArmRow, arm_rows
 from analysis.reporting.tasks import OverTasks, over_tasks
-from analysis.reporting.wording import banner, first_line, summary
+from analysis.reporting.wording import banner, first_line
 
 SAMPLES_PER_ARM = 2
 

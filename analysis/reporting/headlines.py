@@ -91,7 +91,7 @@ def _text(found: Sequence[Verdict]) -> str:
     said: dict[str, list[Verdict]] = {}
     for verdict in sorted(singles, key=lambda v: (_alone(v), ORDER.index(v.verdict))):
         said.setdefault(_word(verdict), []).append(verdict)
-    parts = [_answer(word, mates, len(singles)) for word, mates in said.items()]
+    parts = [_answer(word, mates, singles) for word, mates in said.items()]
     text = "; ".join(parts)
     return f"{text[0].upper()}{text[1:]}."
 
@@ -109,23 +109,29 @@ def _word(verdict: Verdict) -> str:
     return verdict.verdict
 
 
-def _answer(word: str, mates: Sequence[Verdict], singles: int) -> str:
+def _answer(word: str, mates: Sequence[Verdict], singles: Sequence[Verdict]) -> str:
     if word == NOT_COMPARED:
         return f"{word}: {listed([v.arms[0] for v in mates])} ({meaning('no_baseline')})"
-    shown = [_named(verdict, singles) for verdict in mates]
     if len(mates) > MAX_NAMED:
-        return f"{word} for {len(mates)} of {singles}{_range(mates)}"
-    names = listed([text for text in shown if text])
+        return f"{word} for {len(mates)} of {len(singles)}{_range(mates)}"
+    names = listed([text for v in mates if (text := _named(v, singles))])
     if not names:
         return word
     return f"{word} {names}" if word.endswith(":") or names[0] == "(" else f"{word} for {names}"
 
 
-def _named(verdict: Verdict, singles: int) -> str:
+def _named(verdict: Verdict, singles: Sequence[Verdict]) -> str:
+    """The arm with its number; the baseline too where an arm is one of another."""
     number = "" if _number(verdict) is None else f" ({_quantity(verdict)})"
-    if len(verdict.arms) > 2 or not verdict.arms:
-        return number.strip() if singles == 1 else f"{len(verdict.arms)} arms{number}"
-    return f"{verdict.arms[0]}{number}"
+    if not verdict.arms or (len(verdict.arms) > 2 and len(singles) == 1):
+        return number.strip()
+    first, *others = verdict.arms
+    if len(others) > 1:
+        return f"{first} and {len(others)} more{number}"
+    baselines = {v.arms[-1] for v in singles if len(v.arms) > 1}
+    if others and baselines & {v.arms[0] for v in singles if v.arms}:
+        return f"{first} against {others[0]}{number}"
+    return f"{first}{number}"
 
 
 def _quantity(verdict: Verdict) -> str:

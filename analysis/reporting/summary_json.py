@@ -9,7 +9,7 @@ from typing import Any
 
 from analysis.figures.report import FigureFile
 from analysis.reporting.findings import Findings
-from analysis.reporting.table_frames import arms_frame, ranks_frame
+from analysis.reporting.table_frames import arms_frame, ranks_frame, tasks_frame
 
 
 def summary_of(found: Findings, figures: Sequence[FigureFile]) -> dict[str, Any]:
@@ -33,6 +33,8 @@ def summary_of(found: Findings, figures: Sequence[FigureFile]) -> dict[str, Any]
         ],
         "arms": arms_frame(found.arms).to_dict("records"),
         "rank_ratios": ranks_frame(found.ranks).to_dict("records"),
+        "tasks": tasks_frame(found.tasks).to_dict("records"),
+        "seeds_needed": found.needs,
         "noise_floor": asdict(found.search.floor) if found.search.floor else None,
         "excluded": dict(excluded),
         "repeats": [asdict(repeat) for repeat in found.repeats],

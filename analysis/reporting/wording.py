@@ -5,11 +5,7 @@ from __future__ import annotations
 from analysis.claims.verdict import Verdict
 from analysis.reading.arms import count_text, model_name, task_name
 from analysis.reading.sweep import Sweep
-from analysis.reporting.headlines import headlines
 from analysis.reporting.imports import source_line
-from analysis.reporting.summary import summary
-
-__all__ = ["banner", "first_line", "headlines", "summary", "verdict_line"]
 
 MAX_NAMED = 3
 """Models or tasks that the first line names one by one."""

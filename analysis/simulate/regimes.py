@@ -17,6 +17,10 @@ LATER_CLIFF = replace(CLEAR, ramp=CLEAR.ramp - 0.19, span=CLEAR.span + 0.65)
 """0.65 decades wider than the clear one: its ramp earlier, its cliff later."""
 
 
+FRESH = ArmTruth(span=1.4, ramp_scale=0.3, decline=0.15, cliff_scale=0.09, cliff_jitter=0.08)
+"""A slow ramp, a tilted plateau, a scattered cliff: no constant was chosen by it."""
+
+
 @dataclass(frozen=True)
 class Regime:
     """Two arms and how they are sampled. Where LoRA's curve lies decides nothing but the ratio."""
@@ -61,6 +65,8 @@ REGIMES: dict[str, Regime] = {
     "half a decade": Regime(CLEAR, CLEAR, Design(spacing=0.5, points=6)),
     "irregular grid": Regime(CLEAR, CLEAR, Design(points=10, irregular=0.3)),
     "other grid per arm": Regime(CLEAR, CLEAR, Design(), Design(spacing=1 / 3, points=7)),
+    "fresh shape": Regime(FRESH, FRESH, Design(points=12)),
+    "fresh against clear": Regime(FRESH, CLEAR, Design(points=12)),
     "u-shape": Regime(TALL, TALL, Design(points=11)),
     "loss, no base": Regime(LOSS, LOSS, LOSS_GRID),
     "loss, other skew": Regime(LOSS, replace(LOSS, skew=1.5), LOSS_GRID),

@@ -167,7 +167,7 @@ def _config(row: dict[Any, Any], cell: dict[str, Any], traits: list[Trait]) -> d
     for trait in traits:
         value = cell[trait.column]
         section, _, key = trait.key.partition(".")
-        if value is not None and not (section == "method" and row["method"] == "full"):
+        if value is not None:
             config.setdefault(section, {})[key] = value
     return config
 

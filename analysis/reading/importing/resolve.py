@@ -50,6 +50,8 @@ METHODS = {
 }
 """Words for the two methods, without case and punctuation."""
 PHASES = ("search", "report")
+OF_LORA = ("lora_rank", "lora_alpha", "alpha_rule", "target_modules")
+"""Columns that say nothing of full fine-tuning, whatever they hold."""
 PLACED = ("unknown status", "unfinished", "no score")
 """Kinds of rows that are left out of a cell that the grid has."""
 
@@ -162,8 +164,8 @@ def _place(row: dict[str, Any]) -> Left | None:
         return Left("not comparable", problem)
     row["method"] = method_of(method)
     row["learning_rate"] = float(f"{rate:.6g}")
-    if row["method"] == "full":
-        row["lora_rank"] = None
+    if row["method"] == "full":  # sweep tools write their defaults down for every run
+        row |= {key: None for key in OF_LORA if key in row}
     return None
 
 

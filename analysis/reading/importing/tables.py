@@ -54,6 +54,7 @@ def runs_frame(rows: pd.DataFrame, arms: Arms, name: str) -> pd.DataFrame:
     parts = {part: _parts(rows, part) for part in ("dtypes", "probes")}
     columns |= {
         **parts,
+        "target_modules": [_modules(row) for row in rows.to_dict("records")],
         "schema_version": [SCHEMA_VERSION] * len(rows),
         "experiment": [name] * len(rows),
         "factors": [arms.factor_values(arm) for arm in rows["arm"]],
@@ -65,6 +66,12 @@ def runs_frame(rows: pd.DataFrame, arms: Arms, name: str) -> pd.DataFrame:
     )
     frame = frame.assign(**{c: pd.to_numeric(frame[c]) for c in NUMBERS})
     return frame.astype({c: float for c in NUMBERS if frame[c].isna().any()})
+
+
+def _modules(row: dict[Any, Any]) -> list[str] | None:
+    """Adapted modules: none under full fine-tuning, unknown where LoRA does not say."""
+    modules: list[str] | None = row.get("target_modules")
+    return [] if row["method"] == "full" else modules
 
 
 def _parts(rows: pd.DataFrame, column: str) -> list[dict[str, Any]]:

@@ -106,7 +106,8 @@ def test_pairs_are_named_whole_where_a_baseline_is_judged_too() -> None:
     ]
 
     assert headlines(found) == [
-        "Is it new? Supported for all against mlp; undecided for mlp against all and mlp and 2 more."
+        "Is it new? Supported for all against mlp; "
+        "undecided for mlp against all and mlp and 2 more."
     ]
 
 
