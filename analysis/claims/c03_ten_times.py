@@ -36,7 +36,7 @@ from analysis.estimates.stats import CONFIDENCE, Estimate
 from analysis.reading.sweep import Sweep
 
 LOW, HIGH = 5.0, 20.0
-"""Ratios that count as "about ten" (SCIENCE.md, section 4)."""
+"""Ratios that count as "about ten"."""
 
 
 def check(sweep: Sweep, search: SearchSummary) -> list[Verdict]:

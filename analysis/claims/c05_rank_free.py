@@ -15,7 +15,7 @@ from analysis.reading.sweep import Sweep
 
 MIN_RANK = 4
 FACTOR = 2.0
-"""Best learning rates within this factor of each other count as one (SCIENCE.md, section 4)."""
+"""Best learning rates within this factor of each other count as one."""
 
 
 def _groups(sweep: Sweep) -> list[tuple[Arm, ...]]:

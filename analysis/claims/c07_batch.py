@@ -40,7 +40,7 @@ KEYS = (BATCH, "objective.steps", "evaluation.eval_every")
 """What may go with the batch: at an equal budget of prompts, steps do."""
 RANK_MARGIN = 0.02
 """Slopes of two ranks within this, in score per doubling of the batch, count as one: the loss that
-4 batches with 5 report seeds see in 84 % of cases (ESTIMATORS.md, section 6.4)."""
+4 batches with 5 report seeds see in 84 % of cases, simulated."""
 
 Group = Mapping[float, Comparison]
 """LoRA arms that differ in the batch alone, with their baselines, by batch."""

@@ -33,7 +33,7 @@ from analysis.reading.arms import Arm
 from analysis.reading.sweep import Sweep
 
 EQUAL_SHARE = 0.1
-"""Parameter counts within this share of each other are equal (LITERATURE.md, section 1.2, matches
+"""Parameter counts within this share of each other are equal (Schulman et al. 2025 match
 0.25 against 0.24 billion)."""
 KEYS = ("method.rank", "method.target_modules")
 PARTS = ("attention", "mlp")

@@ -32,7 +32,7 @@ from analysis.reading.sweep import Sweep
 
 MIN_WIDTHS = 4
 MAX_ERROR = 0.06
-"""Largest standard error of one log10 ratio, in decades (SCIENCE.md, section 4)."""
+"""Largest standard error of one log10 ratio, in decades."""
 THEORY_SLOPE = 0.5
 """The ratio goes with the square root of the hidden size (Chen, Villar and Hayou 2602.06204)."""
 FLAT_SLOPE = THEORY_SLOPE / 2

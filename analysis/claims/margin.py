@@ -10,8 +10,8 @@ from analysis.claims.verdict import Obstacle
 from analysis.reading.sweep import Sweep
 
 GAIN_SHARE, MIN_MARGIN = 0.1, 0.02
-"""The default margin: this share of the baseline's gain over the untrained model, at least so much
-(SCIENCE.md, section 4)."""
+"""The default margin: this share of the baseline's gain over the untrained model, at least so
+much; a margin taken from the noise would reward sloppiness."""
 
 
 def margin_of(

@@ -16,8 +16,8 @@ from analysis.reading.arms import rate_text
 from analysis.reading.sweep import Sweep
 
 ASSUMED_TAUS = (0.07, 0.11)
-"""SD over seeds of one arm's LR*, in decades: with a sharp and with a soft cliff, as simulated
-(ESTIMATORS.md, section 3)."""
+"""SD over seeds of one arm's LR*, in decades: with a sharp and with a soft cliff,
+simulated."""
 
 
 NO_PLATEAU = Obstacle(

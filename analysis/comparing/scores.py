@@ -65,7 +65,7 @@ def _by_seed(rows: pd.DataFrame, column: str) -> FloatArray:
 
 
 def _arm_score(sweep: Sweep, scores: FloatArray, bases: FloatArray, source: str) -> ArmScore:
-    # Selecting and scoring on the same seeds needs a wider interval (ESTIMATORS 6.2).
+    # Selecting and scoring on the same seeds needs a wider interval, see cross_fitted_mean.
     factor = math.sqrt(2) if source == CROSS_FITTED else 1.0
     gain = nothing("the untrained model was not evaluated")
     if len(bases) == len(scores) and np.isfinite(bases).all():

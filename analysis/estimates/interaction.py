@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from analysis.estimates.curve import FloatArray
-from analysis.estimates.equivalence import equivalence_p
 from analysis.estimates.stats import Contrast
 
 MIN_BATCHES = 3
@@ -78,20 +77,16 @@ def batch_interaction(arm: Cells, baseline: Cells) -> Interaction:
     )
 
 
-def slope_difference_p(first: Interaction, second: Interaction, margin: float) -> float:
-    """p value of the two one-sided tests that two ranks share their slope, within ``margin``.
+def slope_difference(first: Interaction, second: Interaction) -> Contrast:
+    """Slope of one rank minus that of another, in score per doubling.
 
-    "No rank interaction" is this test, never a failure to find one. The two share the baseline's
-    cells, whose errors cancel in the difference; counting them twice makes the test conservative.
-
-    Args:
-        first: Of one rank.
-        second: Of another.
-        margin: Largest difference of the slopes that counts as none, in score per doubling.
+    "No rank interaction" is a test of equality of this, never a failure to find one. The two share
+    the baseline's cells, whose errors cancel in the difference; counting them twice makes the
+    interval conservative.
     """
     a, b = first.slope, second.slope
     error = math.hypot(a.standard_error, b.standard_error)
-    return equivalence_p(Contrast(a.point - b.point, error, min(a.df, b.df), min(a.n, b.n)), margin)
+    return Contrast(a.point - b.point, error, min(a.df, b.df), min(a.n, b.n))
 
 
 def combination(cells: Sequence[FloatArray], weights: FloatArray) -> Contrast:

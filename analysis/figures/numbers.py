@@ -90,8 +90,8 @@ class ArmScores:
 def arm_scores(sweep: Sweep, search: SearchSummary) -> ArmScores:
     """Scores over report seeds; where a sweep has no report phase, over its search seeds.
 
-    With three search seeds or more the score is cross-fitted (ESTIMATORS 6.2), which needs a search
-    without holes; with fewer it is that of the best rate, without an interval.
+    With three search seeds or more the score is cross-fitted, which needs a search without
+    holes; with fewer it is that of the best rate, without an interval.
     """
     declared = (sweep.experiment.get("seeds") or {}).get("report")
     if declared or (sweep.runs["phase"] == "report").any():

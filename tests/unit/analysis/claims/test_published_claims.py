@@ -34,7 +34,7 @@ def test_one_seed_of_reinforcement_learning_decides_nothing(tmp_path: Path) -> N
     assert {v.verdict for v in found} == {"undecided"}
     assert all(v.interval is None and v.missing for v in found)
     ratios, widths = by_arm(found, "C3"), by_arm(found, "C6")
-    # SCIENCE.md, section 6, and ESTIMATORS.md, section 1: ramps and cliffs of the same sweep.
+    # Read off the published curves at f = 0.2: middles, ramps and cliffs.
     assert ratios["lora-r1"].estimate == pytest.approx(3.4, abs=0.05)
     assert ratios["lora-r16"].estimate == pytest.approx(2.9, abs=0.05)
     assert "the ramp lies at 2.3 times, the cliff at 5.1 times FullFT's" in widths["lora-r1"].reason

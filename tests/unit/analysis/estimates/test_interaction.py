@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import statsmodels.api as sm
 
-from analysis.estimates.interaction import batch_interaction, combination, slope_difference_p
+from analysis.estimates.equivalence import equivalence_p
+from analysis.estimates.interaction import batch_interaction, combination, slope_difference
 from analysis.estimates.stats import welch_difference
 
 RNG = np.random.default_rng(0)
@@ -97,8 +98,8 @@ def test_no_rank_interaction_is_a_test_of_equality_that_keeps_its_level() -> Non
     for _ in range(400):
         full = cells(0.0, (4, 8, 16, 32))
         one, two = (batch_interaction(cells(s, (4, 8, 16, 32)), full) for s in (0.0, 0.02))
-        supported.append(slope_difference_p(one, two, 0.02) < 0.05)
+        supported.append(equivalence_p(slope_difference(one, two), 0.02) < 0.05)
     assert np.mean(supported) <= 0.08
     quiet = {b: np.array([0.5, 0.501, 0.499]) for b in (4, 8, 16)}
     same = batch_interaction(quiet, quiet)
-    assert slope_difference_p(same, same, 0.02) < 0.05
+    assert equivalence_p(slope_difference(same, same), 0.02) < 0.05

@@ -62,6 +62,13 @@ def test_columns_are_renamed(tmp_path: Path) -> None:
     assert list(sweep.runs["score_final"]) == [0.5, 0.6]
 
 
+def test_the_map_beats_a_column_of_the_same_name(tmp_path: Path) -> None:
+    text = "method,learning_rate,score_final,better\nfull,1e-4,0.5,0.6\n"
+    sweep = imported(tmp_path, text, "--map", "score_final=better")
+
+    assert list(sweep.runs["score_final"]) == [0.6]
+
+
 def test_a_column_with_a_comma_in_its_name(tmp_path: Path) -> None:
     text = 'method,learning_rate,"acc, final"\nfull,1e-4,0.5\n'
     sweep = imported(tmp_path, text, "--map", "score_final=acc, final,method=method")

@@ -37,7 +37,7 @@ def test_one_seed_of_reinforcement_learning_on_math(
     assert sweep.runs["score_base"].median() == 0.176
     best = {arm.name: choice(sweep, arm.name) for arm in arms(sweep)}
     rates = {name: found.learning_rate if found else None for name, found in best.items()}
-    assert rates == {"full": 2e-5, "lora-r1": 8e-5, "lora-r16": 3e-5}  # SCIENCE.md section 6
+    assert rates == {"full": 2e-5, "lora-r1": 8e-5, "lora-r16": 3e-5}
     accuracy = sweep.metrics[sweep.metrics["run_id"] == "0injnfxt"].set_index("step")["value"]
     assert (accuracy[0], accuracy[5], accuracy[50]) == (0.176, 0.314, 0.825)
     assert "full at 3e-5 (0.835, 0.816)" in said

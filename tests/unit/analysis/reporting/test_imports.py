@@ -134,7 +134,7 @@ def test_the_published_grpo_sweep(tmp_path: Path, capsys: pytest.CaptureFixture[
 
     assert main([*source, *history, *constants, "--out", str(out)]) == 0
     lines, page = shown(out, capsys)
-    # SCIENCE.md, section 6: maxima and ratios at f = 0.2.
+    # Maxima as published; ratios read off the published curves at f = 0.2.
     assert any("(lora-r1) scores 0.879" in line for line in lines)
     table = pd.read_csv(out / "report" / "tables" / "arms.csv").set_index("arm")
     assert list(table["score"]) == [0.885, 0.879, 0.869]
