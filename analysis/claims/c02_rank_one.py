@@ -21,12 +21,13 @@ from analysis.claims.verdict import (
     Decision,
     Obstacle,
     Verdict,
+    decided,
     direction,
     undecided,
 )
 from analysis.estimates.equivalence import holm
 from analysis.estimates.search import SearchSummary
-from analysis.estimates.stats import CONFIDENCE, MIN_SEEDS
+from analysis.estimates.stats import MIN_SEEDS
 from analysis.reading.sweep import Sweep
 
 Found = list[tuple[Comparison, Finding]]
@@ -82,18 +83,14 @@ def _judge_all(sweep: Sweep, found: Found, each: list[Verdict]) -> list[Verdict]
     ranks = ", ".join(str(rank) for rank in sorted({pair.arm.rank or 0 for pair, _ in found}))
     where = model_and_task(sweep, found[0][0].arm)
     return [
-        Verdict(
-            claim_id="C2",
-            statement=equality_text(f"LoRA at every rank of the sweep ({ranks})", "FullFT", where),
-            arms=(*(pair.arm.name for pair, _ in found), *baselines),
-            estimate=None,
-            interval=None,
-            confidence=CONFIDENCE,
-            verdict=decision.verdict,
-            reason=decision.reason,
-            n_seeds=min(v.n_seeds for v in each),
-            flags=tuple(dict.fromkeys(flag for v in each for flag in v.flags)),
-            missing=decision.missing,
+        decided(
+            "C2",
+            equality_text(f"LoRA at every rank of the sweep ({ranks})", "FullFT", where),
+            (*(pair.arm.name for pair, _ in found), *baselines),
+            decision,
+            None,
+            tuple(flag for v in each for flag in v.flags),
+            min(v.n_seeds for v in each),
         )
     ]
 

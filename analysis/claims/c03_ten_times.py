@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from analysis.claims.claim import Claim
 from analysis.claims.comparison import (
@@ -27,12 +28,13 @@ from analysis.claims.verdict import (
     UNDECIDED,
     Decision,
     Verdict,
+    decided,
     undecided,
 )
 from analysis.estimates.curve import LrCurve
 from analysis.estimates.optimum import LrRatio, log_ratio, lr_ratio
 from analysis.estimates.search import SearchSummary
-from analysis.estimates.stats import CONFIDENCE, Estimate
+from analysis.estimates.stats import Estimate
 from analysis.reading.sweep import Sweep
 
 LOW, HIGH = 5.0, 20.0
@@ -75,19 +77,9 @@ def _check_arm(sweep: Sweep, pair: Comparison, search: SearchSummary) -> Verdict
     if ratio.centre.interval is None:
         assumed = assumed_note(lora, full, search.fraction)
     notes = {"alpha_rules_differ": alpha, "precision_unknown": precision}
-    return Verdict(
-        claim_id="C3",
-        statement=statement,
-        arms=pair.names,
-        estimate=None if math.isnan(ratio.centre.point) else ratio.centre.point,
-        interval=ratio.centre.interval,
-        confidence=CONFIDENCE,
-        verdict=decision.verdict,
-        reason=decision.reason + assumed + alpha + precision,
-        n_seeds=ratio.centre.n,
-        flags=(*ratio.flags, *(flag for flag, note in notes.items() if note)),
-        missing=decision.missing,
-    )
+    decision = replace(decision, reason=decision.reason + assumed + alpha + precision)
+    flags = (*ratio.flags, *(flag for flag, note in notes.items() if note))
+    return decided("C3", statement, pair.names, decision, ratio.centre, flags)
 
 
 def judge(lora: LrCurve, full: LrCurve, ratio: LrRatio, fraction: float) -> Decision:

@@ -18,6 +18,7 @@ from analysis.claims.verdict import (
     Decision,
     Obstacle,
     Verdict,
+    decided,
     seeds_text,
     undecided,
 )
@@ -25,7 +26,7 @@ from analysis.estimates.curve import LrCurve
 from analysis.estimates.length import MIN_STEPS, curves_by_step, ratio_slope
 from analysis.estimates.optimum import log_ratio
 from analysis.estimates.search import SearchSummary
-from analysis.estimates.stats import CONFIDENCE, MIN_SEEDS, Contrast
+from analysis.estimates.stats import MIN_SEEDS, Contrast
 from analysis.reading.sweep import Sweep
 
 MAX_LENGTHS = 8
@@ -87,19 +88,8 @@ def _check_arm(sweep: Sweep, pair: Comparison, search: SearchSummary, lengths: L
         return undecided("C4", statement, pair.names, NO_SLOPE)
     decision = _decide(slope, _ends_text(arm, baseline, search.fraction))
     estimate = slope.estimate()
-    return Verdict(
-        claim_id="C4",
-        statement=statement,
-        arms=pair.names,
-        estimate=estimate.point,
-        interval=estimate.interval,
-        confidence=CONFIDENCE,
-        verdict=decision.verdict,
-        reason=decision.reason,
-        n_seeds=estimate.n,
-        flags=("few_seeds",) if estimate.interval is None else (),
-        missing=decision.missing,
-    )
+    flags = ("few_seeds",) if estimate.interval is None else ()
+    return decided("C4", statement, pair.names, decision, estimate, flags)
 
 
 NO_SLOPE = Obstacle(

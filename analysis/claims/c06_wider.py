@@ -21,11 +21,12 @@ from analysis.claims.verdict import (
     Decision,
     Obstacle,
     Verdict,
+    decided,
     undecided,
 )
 from analysis.estimates.optimum import LrRatio, lr_ratio, width_contrast
 from analysis.estimates.search import SearchSummary
-from analysis.estimates.stats import CONFIDENCE, Contrast, Estimate
+from analysis.estimates.stats import Contrast, Estimate
 from analysis.reading.sweep import Sweep
 
 
@@ -60,19 +61,7 @@ def _check_arm(sweep: Sweep, pair: Comparison, search: SearchSummary) -> Verdict
     blocked = unstated(curves, search.fraction) if width.interval is None else None
     contrast = width_contrast(curves[0], curves[1], search.fraction)
     decision = _decide(pair, ratio, blocked, contrast)
-    return Verdict(
-        claim_id="C6",
-        statement=statement,
-        arms=pair.names,
-        estimate=None if math.isnan(width.point) else width.point,
-        interval=width.interval,
-        confidence=CONFIDENCE,
-        verdict=decision.verdict,
-        reason=decision.reason,
-        n_seeds=width.n,
-        flags=ratio.flags,
-        missing=decision.missing,
-    )
+    return decided("C6", statement, pair.names, decision, width, ratio.flags)
 
 
 def _decide(

@@ -19,6 +19,7 @@ from analysis.claims.verdict import (
     Decision,
     Obstacle,
     Verdict,
+    decided,
     missing_seeds,
     more_seeds,
     undecided,
@@ -31,7 +32,7 @@ from analysis.estimates.interaction import (
     batch_interaction,
 )
 from analysis.estimates.search import SearchSummary
-from analysis.estimates.stats import CONFIDENCE, MIN_SEEDS, Contrast
+from analysis.estimates.stats import MIN_SEEDS, Contrast
 from analysis.reading.arms import reported
 from analysis.reading.sweep import Sweep
 
@@ -140,20 +141,10 @@ def _check_rank(sweep: Sweep, found: _Found) -> Verdict:
         return replace(whole, flags=flags)
     decision = _decide(found.interaction)
     left_out = "".join(f" Left out: {one.reason}" for one in found.obstacles)
+    decision = replace(decision, reason=decision.reason + left_out)
+    flags = (*flags, "curved") if found.interaction.is_curved else flags
     slope = found.interaction.slope.estimate()
-    return Verdict(
-        claim_id="C7",
-        statement=statement,
-        arms=found.arms,
-        estimate=slope.point,
-        interval=slope.interval,
-        confidence=CONFIDENCE,
-        verdict=decision.verdict,
-        reason=decision.reason + left_out,
-        n_seeds=slope.n,
-        flags=(*flags, "curved") if found.interaction.is_curved else flags,
-        missing=decision.missing,
-    )
+    return decided("C7", statement, found.arms, decision, slope, flags)
 
 
 def _joined(obstacles: Sequence[Obstacle]) -> Obstacle:
@@ -198,19 +189,10 @@ def _check_ranks(sweep: Sweep, found: Sequence[_Found]) -> list[Verdict]:
 def _shared(sweep: Sweep, family: Sequence[tuple[_Found, Interaction]]) -> Verdict:
     ranks = ", ".join(str(one.rank) for one, _ in family)
     where = model_and_task(sweep, next(iter(family[0][0].group.values())).arm)
-    decision = _decide_shared(family)
-    return Verdict(
-        claim_id="C7",
-        statement=f"What LoRA loses as the batch grows is the same at ranks {ranks}: {where}.",
-        arms=tuple(dict.fromkeys(name for one, _ in family for name in one.arms)),
-        estimate=None,
-        interval=None,
-        confidence=CONFIDENCE,
-        verdict=decision.verdict,
-        reason=decision.reason,
-        n_seeds=min(interaction.slope.n for _, interaction in family),
-        missing=decision.missing,
-    )
+    statement = f"What LoRA loses as the batch grows is the same at ranks {ranks}: {where}."
+    arms = tuple(dict.fromkeys(name for one, _ in family for name in one.arms))
+    seeds = min(interaction.slope.n for _, interaction in family)
+    return decided("C7", statement, arms, _decide_shared(family), None, n_seeds=seeds)
 
 
 def _decide_shared(family: Sequence[tuple[_Found, Interaction]]) -> Decision:

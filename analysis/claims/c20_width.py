@@ -20,13 +20,14 @@ from analysis.claims.verdict import (
     Decision,
     Obstacle,
     Verdict,
+    decided,
     seeds_text,
     undecided,
 )
 from analysis.estimates.fits import weighted_slope
 from analysis.estimates.optimum import log_ratio
 from analysis.estimates.search import SearchSummary
-from analysis.estimates.stats import CONFIDENCE, MAX_SEEDS, Contrast, Estimate
+from analysis.estimates.stats import MAX_SEEDS, Contrast, Estimate
 from analysis.reading.arms import Arm
 from analysis.reading.sweep import Sweep
 
@@ -109,19 +110,8 @@ def _check_group(sweep: Sweep, group: Group, search: SearchSummary) -> Verdict:
         slope = _slope(points)
     decision = _decide(points, obstacles, slope)
     flags = (*(one.flag for one in obstacles), *_error_flags(points))
-    return Verdict(
-        claim_id="C20",
-        statement=statement,
-        arms=names,
-        estimate=slope.point if slope else None,
-        interval=slope.interval if slope else None,
-        confidence=CONFIDENCE,
-        verdict=decision.verdict,
-        reason=decision.reason,
-        n_seeds=min((point.contrast.n for point in points), default=0),
-        flags=tuple(dict.fromkeys(flags)),
-        missing=decision.missing,
-    )
+    seeds = min((point.contrast.n for point in points), default=0)
+    return decided("C20", statement, names, decision, slope, flags, seeds)
 
 
 def _points(group: Group, search: SearchSummary) -> tuple[list[_Point], list[Obstacle]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from analysis.claims.claim import Claim
 from analysis.claims.comparison import Comparer, Comparison, comparisons, stopped_early
@@ -15,11 +16,11 @@ from analysis.claims.verdict import (
     UNDECIDED,
     Decision,
     Verdict,
+    decided,
     undecided,
 )
 from analysis.estimates.optimum import log_ratio, lr_ratio
 from analysis.estimates.search import SearchSummary
-from analysis.estimates.stats import CONFIDENCE
 from analysis.reading.arms import Arm
 from analysis.reading.sweep import Sweep
 
@@ -74,19 +75,9 @@ def _check_pair(sweep: Sweep, pair: Comparison, search: SearchSummary) -> Verdic
     own, other = (search.curves[name] for name in pair.names)
     ratio = lr_ratio(own, other, search.fraction)
     decision = _decide(pair, search)
-    return Verdict(
-        claim_id="C22",
-        statement=statement,
-        arms=pair.names,
-        estimate=None if math.isnan(ratio.centre.point) else ratio.centre.point,
-        interval=ratio.centre.interval,
-        confidence=CONFIDENCE,
-        verdict=decision.verdict,
-        reason=decision.reason + _by_precision(sweep, pair, search) + PROBES,
-        n_seeds=ratio.centre.n,
-        flags=ratio.flags,
-        missing=decision.missing,
-    )
+    reason = decision.reason + _by_precision(sweep, pair, search) + PROBES
+    decision = replace(decision, reason=reason)
+    return decided("C22", statement, pair.names, decision, ratio.centre, ratio.flags)
 
 
 def _decide(pair: Comparison, search: SearchSummary) -> Decision:

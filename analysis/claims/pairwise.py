@@ -21,12 +21,13 @@ from analysis.claims.verdict import (
     Decision,
     Obstacle,
     Verdict,
+    decided,
 )
 from analysis.estimates.curve import LrCurve
 from analysis.estimates.equivalence import beyond_margin_p, equivalence_p, holm
 from analysis.estimates.optimum import log_ratio
 from analysis.estimates.search import SearchSummary
-from analysis.estimates.stats import CONFIDENCE, MIN_SEEDS, Contrast, Estimate
+from analysis.estimates.stats import MIN_SEEDS, Contrast, Estimate
 from analysis.reading.arms import Arm
 
 
@@ -128,19 +129,10 @@ def family_verdict(
     if 0 < found.n < MIN_SEEDS:
         flags.append("few_seeds")
     left_out = " ".join(obstacle.reason for _, obstacle in found.left_out)
-    return Verdict(
-        claim_id=claim_id,
-        statement=statement,
-        arms=tuple(arm.name for arm in found.group),
-        estimate=ends.point if ends else None,
-        interval=ends.interval if ends else None,
-        confidence=CONFIDENCE,
-        verdict=decision.verdict,
-        reason=decision.reason + (f" Left out: {left_out}" if left_out else "") + note,
-        n_seeds=found.n,
-        flags=tuple(dict.fromkeys(flags)),
-        missing=decision.missing,
-    )
+    reason = decision.reason + (f" Left out: {left_out}" if left_out else "") + note
+    arms = tuple(arm.name for arm in found.group)
+    decision = replace(decision, reason=reason)
+    return decided(claim_id, statement, arms, decision, ends, tuple(flags), found.n)
 
 
 def judge_family(found: Family, factor: float, noun: str) -> Decision:

@@ -16,6 +16,7 @@ from analysis.claims.verdict import (
     Decision,
     Obstacle,
     Verdict,
+    decided,
     direction,
     missing_seeds,
     more_seeds,
@@ -39,19 +40,9 @@ def difference_verdict(
 ) -> Verdict:
     """The verdict of a decision on a score difference."""
     estimate = found.stated
-    return Verdict(
-        claim_id=claim_id,
-        statement=statement,
-        arms=found.comparison.names,
-        estimate=estimate.point,
-        interval=estimate.interval,
-        confidence=estimate.confidence,
-        verdict=decision.verdict,
-        reason=decision.reason,
-        n_seeds=estimate.n,
-        flags=found.flags if estimate.interval else (*found.flags, "few_seeds"),
-        missing=decision.missing,
-        unit="difference",
+    flags = found.flags if estimate.interval else (*found.flags, "few_seeds")
+    return decided(
+        claim_id, statement, found.comparison.names, decision, estimate, flags, unit="difference"
     )
 
 

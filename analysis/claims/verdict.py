@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
-from analysis.estimates.stats import CONFIDENCE
+from analysis.estimates.stats import CONFIDENCE, Estimate
 
 SUPPORTED, REFUTED, UNDECIDED = "supported", "refuted", "undecided"
 LEVEL = (1 - CONFIDENCE) / 2
@@ -58,21 +59,49 @@ class Decision:
     missing: str = ""
 
 
-def undecided(claim_id: str, statement: str, arms: tuple[str, ...], obstacle: Obstacle) -> Verdict:
-    """The verdict where an obstacle leaves no estimate."""
+def decided(
+    claim_id: str,
+    statement: str,
+    arms: tuple[str, ...],
+    decision: Decision,
+    estimate: Estimate | None,
+    flags: tuple[str, ...] = (),
+    n_seeds: int | None = None,
+    unit: str = "",
+) -> Verdict:
+    """The verdict that a criterion came to.
+
+    Args:
+        claim_id: Of the claim.
+        statement: The claim as a sentence that names arms, model and task.
+        arms: The arms it is about, the baseline last.
+        decision: Outcome of the criterion.
+        estimate: The number that decided; None or NaN where there is none.
+        flags: What a reader should know of the estimate.
+        n_seeds: Seeds behind it, where the estimate does not say.
+        unit: How the estimate reads, if not as the claim says.
+    """
+    shown = estimate is not None and math.isfinite(estimate.point)
     return Verdict(
         claim_id=claim_id,
         statement=statement,
         arms=arms,
-        estimate=None,
-        interval=None,
+        estimate=estimate.point if estimate is not None and shown else None,
+        interval=estimate.interval if estimate is not None else None,
         confidence=CONFIDENCE,
-        verdict=UNDECIDED,
-        reason=obstacle.reason,
-        n_seeds=0,
-        flags=(obstacle.flag,),
-        missing=obstacle.missing,
+        verdict=decision.verdict,
+        reason=decision.reason,
+        n_seeds=n_seeds if n_seeds is not None else (estimate.n if estimate else 0),
+        flags=tuple(dict.fromkeys(flags)),
+        missing=decision.missing,
+        unit=unit,
     )
+
+
+def undecided(claim_id: str, statement: str, arms: tuple[str, ...], obstacle: Obstacle) -> Verdict:
+    """The verdict where an obstacle leaves no estimate."""
+    decision = Decision(UNDECIDED, obstacle.reason, obstacle.missing)
+    return decided(claim_id, statement, arms, decision, None, (obstacle.flag,))
 
 
 def more_seeds(needed: int | None, present: int, phase: str) -> str:

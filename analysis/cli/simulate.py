@@ -24,6 +24,7 @@ OF_CURVES = {
 }
 """Defaults of what describes learning-rate curves; none of it is read with ``--margin``."""
 NOISE = 0.01
+PARITY_COLUMNS = ("equal arms", "half a margin", "equal, pooled")
 LEGEND = """
 stated: sweeps that give an interval; none does with fewer than 3 seeds or 5 learning rates, or if
         the grid does not reach beyond both ends of the plateau.
@@ -133,28 +134,35 @@ def _share(share: float, error: float) -> str:
 
 
 def _print_parity(options: Namespace) -> None:
-    from analysis.estimates.power import POWER, seeds_for_margin, tost_power
+    from analysis.estimates.power import POWER, seeds_for_margin
 
     margin, sd = options.margin, options.noise
     needed = seeds_for_margin(margin, sd)
     half = seeds_for_margin(margin, sd, difference=margin / 2)
     print(
         f"Parity within ±{margin:g} by two one-sided paired t tests at 5 %, run SD {sd:g} "
-        "(evaluation noise included):\n"
+        "(evaluation noise included).\nShare supported in %, exact. Pooled: the run SD from six "
+        "cells of the plateau, as decides where it may.\n"
     )
-    print(f"{'report seeds':>14}{'equal arms':>14}{'half a margin':>16}   % supported, exact")
+    print("".join(f"{name:>16}" for name in ("report seeds", *PARITY_COLUMNS)))
     for seeds in options.seeds:
-        powers = (
-            [tost_power(seeds, margin, sd, difference) for difference in (0.0, margin / 2)]
-            if seeds > 1
-            else [math.nan] * 2
-        )
-        shown = ["-" if math.isnan(p) else f"{100 * p:.0f}" for p in powers]
-        print(f"{seeds:>14}{shown[0]:>14}{shown[1]:>16}")
+        cells = _parity_cells(seeds, margin, sd) if seeds > 1 else ["-"] * len(PARITY_COLUMNS)
+        print("".join(f"{cell:>16}" for cell in (str(seeds), *cells)))
     print(
         f"\nFor {100 * POWER:.0f} %: {_seeds(needed)} if the arms are equal, {_seeds(half)} if "
-        "they differ by half a margin."
+        "they differ by half a margin (paired t)."
     )
+
+
+def _parity_cells(seeds: int, margin: float, sd: float) -> list[str]:
+    from analysis.estimates.power import pooled_tost_power, tost_power
+
+    powers = (
+        tost_power(seeds, margin, sd),
+        tost_power(seeds, margin, sd, margin / 2),
+        pooled_tost_power(seeds, margin, sd, df=6 * (seeds - 1)),
+    )
+    return [f"{100 * power:.0f}" for power in powers]
 
 
 def _seeds(needed: int | None) -> str:

@@ -17,7 +17,7 @@ import numpy as np
 from scipy.special import chdtri
 
 from analysis.estimates.curve import BoolArray, FloatArray, LrCurve
-from analysis.estimates.edges import Edges, cut, top_score, unimodal_fit
+from analysis.estimates.edges import Edges, cut, find_edges, top_score, unimodal_fit
 from analysis.estimates.stats import MIN_SEEDS, PooledSd, pooled_sd
 
 FRACTION = 0.2
@@ -214,7 +214,7 @@ def plateau_cells(curve: LrCurve, fraction: float) -> list[FloatArray]:
         rates = np.arange(len(curve.learning_rates))
         inside = np.abs(rates - curve.means.argmax()) <= 1
     else:
-        edges = cut(curve.positions, unimodal_fit(curve.means), curve.base, fraction)
+        edges = find_edges(curve.positions, curve.means, curve.base, fraction)
         inside = edges.fit >= edges.threshold
         lost = lost | (curve.scores < (edges.top + curve.base) / 2)
     return [curve.scores[:, k] for k in np.flatnonzero(inside & ~lost.any(axis=0))]

@@ -192,4 +192,4 @@ def _c5_table(replications: int) -> list[str]:
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:2]))
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else REPLICATIONS)
