@@ -27,6 +27,7 @@ from analysis.estimates.length import MIN_STEPS, curves_by_step, ratio_slope
 from analysis.estimates.optimum import log_ratio
 from analysis.estimates.search import SearchSummary
 from analysis.estimates.stats import MIN_SEEDS, Contrast
+from analysis.reading.arms import signed_text
 from analysis.reading.sweep import Sweep
 
 MAX_LENGTHS = 8
@@ -128,9 +129,10 @@ def _decide(slope: Contrast, ends: str) -> Decision:
         text = seeds_text(MIN_SEEDS - slope.n, "search")
         reason = f"Fewer than 3 search seeds, so no interval: {text} would give one ({ends})."
         return Decision(UNDECIDED, reason, text)
+    low, high = (signed_text(bound, 2) for bound in interval)
     number = (
-        f"The log ratio on log training length has the slope {slope.point:+.2f} "
-        f"[{interval[0]:+.2f}, {interval[1]:+.2f}] ({ends})"
+        "The log ratio on log training length has the slope "
+        f"{signed_text(slope.point, 2)} [{low}, {high}] ({ends})"
     )
     if interval[1] < 0:
         return Decision(SUPPORTED, f"{number}, below 0.")

@@ -27,6 +27,7 @@ from analysis.claims.verdict import (
 from analysis.estimates.optimum import LrRatio, lr_ratio, width_contrast
 from analysis.estimates.search import SearchSummary
 from analysis.estimates.stats import Contrast, Estimate
+from analysis.reading.arms import signed_text
 from analysis.reading.sweep import Sweep
 
 
@@ -71,12 +72,12 @@ def _decide(
     if width.interval is None:
         reason, missing = (blocked.reason, blocked.missing) if blocked else ("", "")
         if math.isfinite(width.point):
-            reason += f" As points: {width.point:+.2f} decades; {_sides(ratio)}."
+            reason += f" As points: {signed_text(width.point, 2)} decades; {_sides(ratio)}."
         return Decision(UNDECIDED, reason, missing)
     low, high = width.interval
     number = (
-        f"The width of {pair.arm.name} minus that of {pair.baseline_noun} is {width.point:+.2f} "
-        f"[{low:+.2f}, {high:+.2f}] decades"
+        f"The width of {pair.arm.name} minus that of {pair.baseline_noun} is "
+        f"{signed_text(width.point, 2)} [{signed_text(low, 2)}, {signed_text(high, 2)}] decades"
     )
     sides = f"its two sides: {_sides(ratio)}"
     if low > 0:

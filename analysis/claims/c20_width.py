@@ -28,7 +28,7 @@ from analysis.estimates.fits import weighted_slope
 from analysis.estimates.optimum import log_ratio
 from analysis.estimates.search import SearchSummary
 from analysis.estimates.stats import MAX_SEEDS, Contrast, Estimate
-from analysis.reading.arms import Arm
+from analysis.reading.arms import Arm, signed_text
 from analysis.reading.sweep import Sweep
 
 MIN_WIDTHS = 4
@@ -149,8 +149,8 @@ def _decide(
         return _too_few_widths(points, obstacles, ratios, blocked)
     low, high = slope.interval
     number = (
-        f"The log ratio on log hidden size has the slope {slope.point:+.2f} [{low:+.2f}, "
-        f"{high:+.2f}] (ratios by hidden size {ratios})"
+        f"The log ratio on log hidden size has the slope {signed_text(slope.point, 2)} "
+        f"[{signed_text(low, 2)}, {signed_text(high, 2)}] (ratios by hidden size {ratios})"
     )
     wide = [point for point in points if point.error > MAX_ERROR]
     if wide:

@@ -141,6 +141,12 @@ def count_text(counts: Iterable[int], noun: str) -> str:
     return f"{number} {noun}{'' if values == [1] else 's'}"
 
 
+def signed_text(value: float, decimals: int) -> str:
+    """``+0.22``; what would read as zero keeps its first digit, ``+0.004``: its side may decide."""
+    text = f"{value:+z.{decimals}f}"
+    return f"{value:+.1g}" if float(text) == 0 and abs(value) > 1e-6 else text
+
+
 def rate_text(rate: float) -> str:
     """``2.7e-4`` for 0.00027: as learning rates are written in configs."""
     mantissa, exponent = f"{rate:.1e}".split("e")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from analysis.claims.verdict import Verdict
 from analysis.estimates.stats import MIN_SEEDS, Estimate
-from analysis.reading.arms import rate_text
+from analysis.reading.arms import rate_text, signed_text
 
 EQUAL, NOTED = "all values equal", "see notes"
 """Why an estimate from enough seeds has no interval."""
@@ -15,7 +15,7 @@ EQUAL, NOTED = "all values equal", "see notes"
 
 def score_text(estimate: Estimate | None) -> str:
     """``0.495 [0.488, 0.502]``."""
-    return estimate_text(estimate, lambda x: f"{x:.3f}", EQUAL)
+    return estimate_text(estimate, lambda x: f"{x:z.3f}", EQUAL)
 
 
 def difference_text(estimate: Estimate | None) -> str:
@@ -68,7 +68,7 @@ def _plain(estimate: Estimate) -> str:
 
 
 def _decades(estimate: Estimate) -> str:
-    return estimate_text(estimate, lambda x: f"{x:+.2f}", NOTED, " decades")
+    return estimate_text(estimate, lambda x: signed_text(x, 2), NOTED, " decades")
 
 
 def _slope(estimate: Estimate) -> str:
