@@ -41,7 +41,7 @@ def test_numbers_in_words() -> None:
     [
         ("difference", (-0.002, 0.022), "+0.010 [-0.002, +0.022]"),
         ("ratio", (0.002, 0.022), "0.01 [0.00, 0.02]"),
-        ("decades", (-0.002, 0.022), "+0.01 [-0.00, +0.02] decades"),
+        ("decades", (-0.002, 0.022), "+0.01 [-0.002, +0.02] decades"),
         ("decades", None, "+0.01 decades (no interval, see notes)"),
         ("slope", (-0.002, 0.022), "slope +0.01 [-0.002, +0.022]"),
         ("something new", (-0.002, 0.022), "0.01 [-0.002, 0.022]"),
