@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from analysis.advising.disagreement import disagreements
 from analysis.advising.grid import HALF_PLATEAU, Grid, aligned, bracket
-from analysis.advising.own import OwnArm, OwnSweep, nearest_arms, own_sweeps, sourced
+from analysis.advising.own import OwnArm, OwnSweep, arms_of, nearest_arms, own_sweeps, sourced
 from analysis.advising.paste import Paste, paste
 from analysis.advising.published import (
     Sourced,
@@ -26,6 +26,7 @@ METHODS = ("full", "lora")
 MAX_OWN = 5
 """Own arms that are listed, the nearest first."""
 DEFAULT_ALPHA = 32.0
+"""Of published rates."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,6 @@ class Model:
 class RateAdvice:
     """Where the best learning rate of one method may lie, and the grid that brackets it."""
 
-    method: str
     own: tuple[tuple[OwnArm, Sourced | None], ...]
     """The user's arms, the nearest first, each carried over to the asked rank and width."""
     published: tuple[Sourced, ...]
@@ -132,8 +132,8 @@ def _same_model(rates: RateAdvice, model: Model) -> OwnArm | None:
 
 
 def _width_of(owned: Sequence[OwnSweep], method: str) -> int | None:
-    """The hidden size of the own sweeps, where all of them have one and the same."""
-    widths = {arm.facts.hidden_size for arm in nearest_arms(owned, method, None, None)}
+    """The hidden size of the own arms of a method, where all of them have one and the same."""
+    widths = {facts.hidden_size for _, facts in arms_of(owned, method)}
     return widths.pop() if len(widths) == 1 else None
 
 
@@ -146,14 +146,13 @@ def _rate_advice(owned: Sequence[OwnSweep], method: str, rank: int, model: Model
     nearest_arm = next(((a, x) for a, x in own if x is not None and not a.supervised), None)
     chosen, why, half = _choose(nearest_arm, published)
     return RateAdvice(
-        method=method,
         own=own,
         published=published,
         chosen=chosen,
         chosen_why=why,
         nearest=nearest_arm[0] if nearest_arm else None,
         disagreements=tuple(disagreements(own, published, published_ratio(rank))),
-        grid=_grid(chosen, half),
+        grid=bracket(*(chosen.interval or (chosen.value, chosen.value)), half),
     )
 
 
@@ -183,22 +182,11 @@ def _half_plateau(arm: OwnArm) -> float:
     return max(width.interval[1], 0.0) / 2
 
 
-def _grid(chosen: Sourced, half_plateau: float) -> Grid:
-    low, high = chosen.interval or (chosen.value, chosen.value)
-    return bracket(low, high, half_plateau)
-
-
 def _notes(owned: Sequence[OwnSweep], model: Model, rates: RateAdvice) -> list[str]:
     notes = []
     if model.family is None or model.hidden_size is None:
-        lacking = [
-            option
-            for option, value in (
-                ("--model-family", model.family),
-                ("--hidden-size", model.hidden_size),
-            )
-            if value is None
-        ]
+        options = {"--model-family": model.family, "--hidden-size": model.hidden_size}
+        lacking = [option for option, value in options.items() if value is None]
         notes.append(f"The supervised rule needs {' and '.join(lacking)}.")
     for own in owned:
         if unfinished(own.sweep) is not None:

@@ -9,6 +9,7 @@ from typing import Any
 from analysis.advising.advice import Advice
 from analysis.advising.own import OwnArm
 from analysis.advising.published import Sourced
+from analysis.advising.ranks import PUBLISHED
 from analysis.comparing.as_json import quantity_json
 
 
@@ -38,7 +39,7 @@ def advice_json(found: Advice) -> str:
                 "rank": found.ranks.rank if found.model.method == "lora" else None,
                 "why": found.ranks.why,
                 "own": [asdict(own) for own in found.ranks.own],
-                "published": list(found.ranks.published),
+                "published": list(PUBLISHED),
             },
             "grid": asdict(rates.grid),
             "seeds": asdict(found.seeds),

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from analysis.advising.grid import rate_key
 from analysis.advising.own import OwnArm
 from analysis.advising.published import Sourced
 from analysis.comparing import text
+from analysis.reading.arms import rate_text
 
 
-def shown(found: Sourced, show: text.Show = rate_key) -> str:
+def shown(found: Sourced, show: text.Show = rate_text) -> str:
     """``3.7e-4 [2.5e-4, 5.7e-4]``, or the point with ``(no interval)``."""
     if found.interval is None:
         return f"{show(found.value)} (no interval)"
@@ -33,7 +33,7 @@ def disagreements(
     measured = ((a, x) for a, x in own if x is not None and a.rate.interval and not a.supervised)
     arm, found = next(measured, (None, None))
     if arm is not None and found is not None and found.interval is not None:
-        yield from _outside(published, found.interval, shown(found), arm.label, rate_key)
+        yield from _outside(published, found.interval, shown(found), arm.label, rate_text)
     with_ratio = ((a, a.ratio) for a, _ in own if a.ratio is not None and a.ratio.interval)
     arm, ratio = next(with_ratio, (None, None))
     if arm is not None and ratio is not None and ratio.interval is not None:

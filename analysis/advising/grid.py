@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from analysis.reading.arms import rate_text
+
 FINE, COARSE = 0.25, 0.5
 """Spacings in decades."""
 MAX_FINE = 9
@@ -13,7 +15,8 @@ MIN_RATES = 5
 HALF_PLATEAU = 0.45
 """Decades from LR* to an end of its plateau, where nothing better is known: simulated plateaus are
 about 0.9 decade wide, those of the public GRPO sweep 0.9 to 1.2."""
-SLACK = 1e-6
+SLACK, ROUNDED = 1e-6, 0.05
+"""Cells by which a lattice point may miss its place: of a float; of a rate of two digits."""
 
 
 @dataclass(frozen=True)
@@ -27,13 +30,7 @@ class Grid:
     @property
     def override(self) -> str:
         """``[1e-4,1.8e-4]``, as a command line takes it."""
-        return f"[{','.join(rate_key(rate) for rate in self.rates)}]"
-
-
-def rate_key(rate: float) -> str:
-    """``1.8e-4``: two digits, as in ``conf/space``."""
-    mantissa, exponent = f"{rate:.1e}".split("e")
-    return f"{float(mantissa):g}e{int(exponent)}"
+        return f"[{','.join(rate_text(rate) for rate in self.rates)}]"
 
 
 def bracket(low: float, high: float, half_plateau: float = HALF_PLATEAU) -> Grid:
@@ -85,16 +82,12 @@ def aligned(first: Grid, second: Grid) -> tuple[Grid, Grid]:
 
 
 def _as_cells(grid: Grid, spacing: float) -> range:
-    first = math.floor(math.log10(grid.rates[0]) / spacing + 0.05)
-    last = math.ceil(math.log10(grid.rates[-1]) / spacing - 0.05)
+    """The lattice points from a grid's first to its last rate; those are rounded to two digits."""
+    first = math.floor(math.log10(grid.rates[0]) / spacing + ROUNDED)
+    last = math.ceil(math.log10(grid.rates[-1]) / spacing - ROUNDED)
     return range(first, last + 1)
 
 
 def _continued(cells: range, count: int) -> range:
-    first, last = cells[0], cells[-1]
-    while last - first + 1 < count:
-        if (last - first) % 2 == (len(cells) - 1) % 2:
-            last += 1
-        else:
-            first -= 1
-    return range(first, last + 1)
+    more = count - len(cells)
+    return range(cells[0] - more // 2, cells[-1] + (more + 1) // 2 + 1)

@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from analysis.advising.published import Sourced, to_width
-from analysis.claims.comparison import comparisons
 from analysis.comparing.facts import ArmFacts, arm_facts
 from analysis.comparing.numbers import Quantity
-from analysis.comparing.rates import best_rate, over_full
-from analysis.estimates.search import SearchSummary, search_summary
+from analysis.comparing.side import Side
+from analysis.estimates.search import search_summary
 from analysis.estimates.stats import Estimate
 from analysis.reading.arms import model_name, task_name
 from analysis.reading.sweep import Sweep
@@ -22,17 +21,14 @@ models of the cookbook's SFT sweep with interior optima."""
 ASSUMED_FACTOR = 2.0
 """Each way, around a best rate without an interval; an assumption that is printed as one."""
 UNKNOWN_WIDTH, NO_INTERVAL = 4.0, 2.0
-"""Octaves of distance that an unknown width, and a rate without an interval, count for."""
+"""Octaves of distance that an unknown width, and a rate without an interval, count for: enough
+to come after a measured arm that is a doubling or two away."""
 BOUND_FACTOR = 10.0
 """How far beyond a bound a grid looks."""
 
 
-@dataclass(frozen=True)
-class OwnSweep:
-    """One of the user's sweeps with what is computed of it once."""
-
-    sweep: Sweep
-    search: SearchSummary
+class OwnSweep(Side):
+    """One of the user's sweeps."""
 
     @property
     def label(self) -> str:
@@ -85,26 +81,28 @@ def nearest_arms(
         rank: The asked rank; not read for full fine-tuning.
         hidden_size: The asked width, None if none was.
     """
-    found = [
-        _own_arm(own, facts)
+    found = [_own_arm(own, facts) for own, facts in arms_of(owned, method)]
+    return sorted(found, key=lambda arm: _distance(arm, rank, hidden_size))
+
+
+def arms_of(owned: Sequence[OwnSweep], method: str) -> list[tuple[OwnSweep, ArmFacts]]:
+    """Every arm of a method, ``full`` or ``lora``, with its sweep."""
+    return [
+        (own, facts)
         for own in owned
         for facts in arm_facts(own.sweep)
         if facts.arm.is_full == (method == "full")
     ]
-    return sorted(found, key=lambda arm: _distance(arm, rank, hidden_size))
 
 
 def _own_arm(own: OwnSweep, facts: ArmFacts) -> OwnArm:
     fraction = own.search.fraction
-    pairs = {pair.arm.name: pair for pair in comparisons(own.sweep)}
     optimum = own.search.optima.get(facts.name)
     return OwnArm(
         own=own,
         facts=facts,
-        rate=best_rate(own.sweep, own.search, facts.name, fraction),
-        ratio=None
-        if facts.arm.is_full
-        else over_full(own.sweep, own.search, pairs.get(facts.name), fraction),
+        rate=own.best_rate(facts.name, fraction),
+        ratio=None if facts.arm.is_full else own.over_full(facts.name, fraction),
         width=None if optimum is None else optimum.width,
     )
 

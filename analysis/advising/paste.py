@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from analysis.advising.grid import Grid, rate_key
+from analysis.advising.grid import Grid
 from analysis.advising.own import OwnArm
 from analysis.advising.seeds import SeedAdvice
+from analysis.reading.arms import rate_text
 
 EXPERIMENT = "quickstart"
 EXPERIMENT_RANKS = (1, 8)
@@ -66,7 +67,7 @@ def paste(
             *model,
             f"method={method}",
             *of_rank,
-            f"objective.learning_rate={','.join(map(rate_key, grid.rates))}",
+            f"objective.learning_rate={','.join(map(rate_text, grid.rates))}",
             f"seed={_listed(range(seeds.search))}",
         ),
     )

@@ -6,12 +6,13 @@ from collections.abc import Iterator
 
 from analysis.advising.advice import Advice
 from analysis.advising.disagreement import shown
-from analysis.advising.grid import Grid, rate_key
+from analysis.advising.grid import COARSE, FINE, Grid
 from analysis.advising.own import OwnArm
 from analysis.advising.paste import command
 from analysis.advising.published import Sourced
-from analysis.advising.ranks import RankVerdict
+from analysis.advising.ranks import PUBLISHED, RankVerdict
 from analysis.comparing import text
+from analysis.reading.arms import rate_text
 
 
 def lines(found: Advice) -> Iterator[str]:
@@ -23,13 +24,13 @@ def lines(found: Advice) -> Iterator[str]:
         for arm, carried in found.rates.own:
             yield from _own(arm, carried)
     elif found.sweeps:
-        yield f"Your sweeps have no arm of method {found.rates.method}."
+        yield f"Your sweeps have no arm of method {found.model.method}."
     else:
         yield "No sweep of yours was given: name directories to have them used."
     yield ""
-    yield f"Published learning rates ({found.rates.method}):"
+    yield f"Published learning rates ({found.model.method}):"
     for rate in found.rates.published:
-        yield from _published(rate, rate_key)
+        yield from _published(rate, rate_text)
     yield ""
     yield "LoRA's LR* over FullFT's:"
     yield from _ratios(found)
@@ -50,20 +51,20 @@ def _headline(found: Advice) -> str:
     width = "unknown" if model.hidden_size is None else str(model.hidden_size)
     return (
         f"GRPO with {what} (model family {model.family or 'not said'}, hidden size {width}): "
-        f"{len(grid.rates)} learning rates from {rate_key(grid.rates[0])} to "
-        f"{rate_key(grid.rates[-1])}, {found.seeds.search} search and {found.seeds.report} report "
+        f"{len(grid.rates)} learning rates from {rate_text(grid.rates[0])} to "
+        f"{rate_text(grid.rates[-1])}, {found.seeds.search} search and {found.seeds.report} report "
         f"seeds; from {found.rates.chosen_why}"
     )
 
 
 def _own(arm: OwnArm, carried: Sourced | None) -> Iterator[str]:
-    measured = text.quantity(arm.rate, text.rate)
+    measured = text.quantity(arm.rate, rate_text)
     why = f" ({arm.rate.reason})" if arm.rate.reason else ""
     yield f"  {arm.label}: {measured}{why}"
     if carried is not None and carried.value != arm.rate.point:
-        yield f"    carried over: {shown(carried, rate_key)} ({carried.range_is})"
+        yield f"    carried over: {shown(carried)} ({carried.range_is})"
     elif carried is not None and carried.interval != arm.rate.interval:
-        yield f"    taken as {shown(carried, rate_key)} ({carried.range_is})"
+        yield f"    taken as {shown(carried)} ({carried.range_is})"
 
 
 def _published(found: Sourced, show: text.Show) -> Iterator[str]:
@@ -97,7 +98,7 @@ def _rank(found: Advice) -> Iterator[str]:
     for own in found.ranks.own:
         yield f"  rank {own.rank} in {own.sweep}: {_verdict(own)}"
     yield "  published, no interval on any of them unless given:"
-    for line in found.ranks.published:
+    for line in PUBLISHED:
         yield f"    {line}"
     yield ""
 
@@ -117,7 +118,7 @@ def _verdict(own: RankVerdict) -> str:
 def _plan(found: Advice) -> Iterator[str]:
     grid, seeds = found.rates.grid, found.seeds
     yield (
-        f"Grid: {_grid(grid)}, around {shown(found.rates.chosen, rate_key)} "
+        f"Grid: {_grid(grid)}, around {shown(found.rates.chosen)} "
         f"({found.rates.chosen_why}; {found.rates.chosen.range_is})"
     )
     yield f"Search seeds: {seeds.search} ({seeds.search_why})"
@@ -130,6 +131,6 @@ def _plan(found: Advice) -> Iterator[str]:
 
 
 def _grid(grid: Grid) -> str:
-    step = {0.25: "a quarter of a decade", 0.5: "half a decade"}[grid.spacing]
-    rates = ", ".join(map(rate_key, grid.rates))
+    step = {FINE: "a quarter of a decade", COARSE: "half a decade"}[grid.spacing]
+    rates = ", ".join(map(rate_text, grid.rates))
     return f"{len(grid.rates)} rates, {step} apart: {rates}"

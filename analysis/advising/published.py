@@ -75,8 +75,9 @@ def check_family(family: str | None) -> str | None:
     Raises:
         ValueError: for one without a published rule, listing those that have one.
     """
-    if family is None or family.lower() in EXPONENTS:
-        return None if family is None else family.lower()
+    known = None if family is None else family.lower()
+    if known is None or known in EXPONENTS:
+        return known
     raise ValueError(
         f"no rule is published for the model family {family!r}; known are "
         f"{', '.join(sorted(EXPONENTS))}: leave --model-family out to go without the rule"
@@ -89,21 +90,20 @@ def cookbook_rate(family: str, hidden_size: int) -> float:
     Source: tinker-cookbook (Thinking Machines Lab), ``hyperparam_utils.get_lr``; the form is
     fitted in Schulman et al. 2025, "LoRA Without Regret".
 
-    Raises:
-        ValueError: for an unknown family, or a width that is not positive.
+    Args:
+        family: One of :data:`EXPONENTS`.
+        hidden_size: At least 1.
     """
-    known = check_family(family)
-    if known is None or hidden_size < 1:
-        raise ValueError(f"a family and a hidden size >= 1 are needed, got {family}, {hidden_size}")
-    ratio = REFERENCE_WIDTH / hidden_size
-    return BASE_RATE * LORA_MULTIPLIER * float(ratio ** EXPONENTS[known])
+    return BASE_RATE * LORA_MULTIPLIER * math.pow(REFERENCE_WIDTH / hidden_size, EXPONENTS[family])
 
 
 def supervised_rule(method: str, family: str, hidden_size: int) -> Sourced:
     """The cookbook's rule for a model; for FullFT, without its factor of ten."""
     rate = cookbook_rate(family, hidden_size)
-    source = "tinker-cookbook get_lr: 5e-5 * 10 * (2000 / hidden)^P, with P = "
-    source += f"{EXPONENTS[check_family(family) or family]:g} for {family}"
+    source = (
+        "tinker-cookbook get_lr: 5e-5 * 10 * (2000 / hidden)^P, with P = "
+        f"{EXPONENTS[family]:g} for {family}"
+    )
     if method == "full":
         return Sourced(
             rate / LORA_MULTIPLIER,
@@ -114,7 +114,7 @@ def supervised_rule(method: str, family: str, hidden_size: int) -> Sourced:
             "supervised fine-tuning",
             "one public check: Qwen3-4B on No Robots wants 2.5e-5, 0.51 times the rule",
         )
-    low, high = OBSERVED_FACTORS[check_family(family) or family]
+    low, high = OBSERVED_FACTORS[family]
     return Sourced(
         rate,
         low * rate,

@@ -39,7 +39,6 @@ class RankAdvice:
     rank: int
     why: str
     own: tuple[RankVerdict, ...]
-    published: tuple[str, ...] = PUBLISHED
 
 
 def rank_advice(

@@ -16,8 +16,6 @@ from analysis.estimates.stats import CONFIDENCE, MAX_SEEDS, PooledSd
 from analysis.reading.arms import arms
 
 SEARCH_SEEDS, REPORT_SEEDS = 3, 5
-
-
 DECIDED = {
     (FINE, "clear", 3): 0.9,
     (FINE, "soft", 3): 0.5,

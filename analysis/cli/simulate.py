@@ -7,13 +7,21 @@ from argparse import ArgumentParser, Namespace
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+
+from analysis.estimates.power import POWER, pooled_tost_power, seeds_for_margin, tost_power
+from analysis.estimates.stats import MAX_SEEDS
+from analysis.simulate.draws import Design
+from analysis.simulate.rates import Rate, ratio_rates
+from analysis.simulate.regimes import SHAPES, Regime
+from analysis.simulate.store import rank_arms, write_experiment
+
 HELP = "ask how many seeds a study needs, by simulating it"
 EXAMPLES = """\
   python -m analysis simulate --seeds 3 5 10 --ratio 10   does C3 get decided, and rightly?
   python -m analysis simulate --margin 0.02 --noise 0.01  report seeds that parity needs
   python -m analysis simulate --write runs/synthetic      one synthetic experiment to report on
 """
-SHAPES = ("clear", "wide", "narrow", "soft", "sharp", "u")
 OF_CURVES = {
     "shape": "clear",
     "spacing": 0.25,
@@ -83,14 +91,7 @@ def _check(options: Namespace) -> None:
 
 
 def _print_ratios(options: Namespace) -> None:
-    import numpy as np
-
-    from analysis.simulate.draws import Design
-    from analysis.simulate.rates import ratio_rates
-    from analysis.simulate.regimes import SHAPES as TRUTHS
-    from analysis.simulate.regimes import Regime
-
-    truth = TRUTHS[options.shape]
+    truth = SHAPES[options.shape]
     design = Design(
         spacing=options.spacing,
         points=options.points,
@@ -113,29 +114,22 @@ def _print_ratios(options: Namespace) -> None:
         cells = (
             str(seeds),
             str(seeds * options.points),
-            _share(found.stated.share, found.stated.error),
-            _share(found.covers.share, found.covers.error),
+            _share(found.stated),
+            _share(found.covers),
             f"x{10 ** (found.width / 2):.2f}" if found.stated.share else "-",
-            *(
-                _share(r.share, r.error)
-                for r in (
-                    found.supported[options.ratio],
-                    found.refuted[options.ratio],
-                    found.correct(options.ratio),
-                )
-            ),
+            _share(found.supported[options.ratio]),
+            _share(found.refuted[options.ratio]),
+            _share(found.correct(options.ratio)),
         )
         print("".join(f"{cell:>12}" for cell in cells))
     print(LEGEND)
 
 
-def _share(share: float, error: float) -> str:
-    return "-" if math.isnan(share) else f"{100 * share:.0f} ±{100 * error:.1f}"
+def _share(rate: Rate) -> str:
+    return "-" if math.isnan(rate.share) else f"{100 * rate.share:.0f} ±{100 * rate.error:.1f}"
 
 
 def _print_parity(options: Namespace) -> None:
-    from analysis.estimates.power import POWER, seeds_for_margin
-
     margin, sd = options.margin, options.noise
     needed = seeds_for_margin(margin, sd)
     half = seeds_for_margin(margin, sd, difference=margin / 2)
@@ -155,8 +149,6 @@ def _print_parity(options: Namespace) -> None:
 
 
 def _parity_cells(seeds: int, margin: float, sd: float) -> list[str]:
-    from analysis.estimates.power import pooled_tost_power, tost_power
-
     powers = (
         tost_power(seeds, margin, sd),
         tost_power(seeds, margin, sd, margin / 2),
@@ -166,18 +158,15 @@ def _parity_cells(seeds: int, margin: float, sd: float) -> list[str]:
 
 
 def _seeds(needed: int | None) -> str:
-    return "more than 100 report seeds" if needed is None else f"{needed} report seeds"
+    return f"more than {MAX_SEEDS} report seeds" if needed is None else f"{needed} report seeds"
 
 
 def _write(options: Namespace) -> None:
-    from analysis.simulate.regimes import SHAPES as TRUTHS
-    from analysis.simulate.store import rank_arms, write_experiment
-
     arms = rank_arms(
         ratio=options.ratio,
         spacing=options.spacing,
         points=options.points,
-        truth=TRUTHS[options.shape],
+        truth=SHAPES[options.shape],
     )
     path = write_experiment(
         options.write,

@@ -14,8 +14,8 @@ from analysis.reading.load import provenance
 from analysis.reading.sweep import Sweep
 
 UNKNOWN = "not stated"
-IMPLIED = ("model.model_revision", "model.total_params", "method.name")
-"""Keys that need no line of their own where the model's name or width differs already."""
+IMPLIED = ("model.model_revision", "model.total_params")
+"""Keys that need no line of their own where the model's name differs already."""
 
 
 @dataclass(frozen=True)
@@ -29,23 +29,24 @@ class SettingDifference:
     """Labels of the pairs; empty if it holds for all of them."""
 
 
-def setting_differences(pairs: Sequence[Pair]) -> tuple[SettingDifference, ...]:
-    """Config keys that differ between matched arms, with the model's width and the data.
+def setting_differences(a: Sweep, b: Sweep, pairs: Sequence[Pair]) -> tuple[SettingDifference, ...]:
+    """Config keys and learning-rate grids that differ between matched arms, by key.
 
     A key that only one side states is a difference to ``not stated``: an imported sweep says
     little about how it was made.
     """
     found: dict[tuple[str, str, str], list[str]] = {}
     for pair in pairs:
-        keys = sorted({*pair.a.settings, *pair.b.settings})
-        for key in keys:
-            a, b = (_shown(side.settings.get(key)) for side in (pair.a, pair.b))
-            if a != b:
-                found.setdefault((key, a, b), []).append(pair.label)
+        first = pair.a.settings | {"learning rates": _grid(a, pair.a.name)}
+        second = pair.b.settings | {"learning rates": _grid(b, pair.b.name)}
+        for key in {*first, *second}:
+            old, new = _shown(first.get(key)), _shown(second.get(key))
+            if old != new:
+                found.setdefault((key, old, new), []).append(pair.label)
     named = any(key == "model.name" for key, _, _ in found)
     return tuple(
-        SettingDifference(key, a, b, () if len(labels) == len(pairs) else tuple(labels))
-        for (key, a, b), labels in sorted(found.items())
+        SettingDifference(key, old, new, () if len(labels) == len(pairs) else tuple(labels))
+        for (key, old, new), labels in sorted(found.items(), key=lambda item: item[0][0])
         if not (named and key in IMPLIED)
     )
 
@@ -54,21 +55,6 @@ def _shown(value: Any) -> str:
     if value is None:
         return UNKNOWN
     return f"{value:g}" if isinstance(value, float) else str(value)
-
-
-def grid_differences(a: Sweep, b: Sweep, pairs: Sequence[Pair]) -> tuple[SettingDifference, ...]:
-    """Learning-rate grids of matched arms that are not the same."""
-    found: dict[tuple[str, str], list[str]] = {}
-    for pair in pairs:
-        grids = _grid(a, pair.a.name), _grid(b, pair.b.name)
-        if grids[0] != grids[1]:
-            found.setdefault(grids, []).append(pair.label)
-    return tuple(
-        SettingDifference(
-            "learning rates", *grids, () if len(labels) == len(pairs) else tuple(labels)
-        )
-        for grids, labels in found.items()
-    )
 
 
 def _grid(sweep: Sweep, arm: str) -> str:

@@ -9,17 +9,17 @@ from analysis.claims.comparison import unfinished
 from analysis.comparing import text
 from analysis.comparing.differences import (
     SettingDifference,
-    grid_differences,
     origin_differences,
     setting_differences,
 )
 from analysis.comparing.facts import arm_facts
 from analysis.comparing.matching import Matching, match
 from analysis.comparing.notes import notes
-from analysis.comparing.rates import shared_threshold
-from analysis.comparing.rows import ArmRow, Side, arm_row
+from analysis.comparing.rows import ArmRow, arm_row
+from analysis.comparing.side import Side
 from analysis.comparing.units import Units, compared_units
 from analysis.comparing.verdicts import FACTOR, GAP, RATE, RATIO, CarryOver, Judged, judge
+from analysis.estimates.plateau import shared_fraction
 from analysis.estimates.search import search_summary
 from analysis.reading.sweep import Sweep
 
@@ -55,18 +55,14 @@ def compare_experiments(a: Sweep, b: Sweep) -> ExperimentComparison:
     matching = match(arm_facts(a), arm_facts(b))
     if not matching.pairs:
         raise ValueError(_no_common_arm(matching))
-    summaries = search_summary(a), search_summary(b)
-    first, second = Side(a, summaries[0]), Side(b, summaries[1])
-    fraction = shared_threshold(*summaries, [(p.a.name, p.b.name) for p in matching.pairs])
+    first, second = Side(a, search_summary(a)), Side(b, search_summary(b))
+    fraction = _shared_threshold(first, second, matching)
     units = compared_units(a, b, matching.pairs)
     rows = tuple(arm_row(first, second, pair, fraction, units) for pair in matching.pairs)
     return ExperimentComparison(
         a=a,
         b=b,
-        settings=(
-            *setting_differences(matching.pairs),
-            *grid_differences(a, b, matching.pairs),
-        ),
+        settings=setting_differences(a, b, matching.pairs),
         origins=origin_differences(a, b),
         matching=matching,
         fraction=fraction,
@@ -77,11 +73,21 @@ def compare_experiments(a: Sweep, b: Sweep) -> ExperimentComparison:
     )
 
 
+def _shared_threshold(a: Side, b: Side, matching: Matching) -> float:
+    """The plateau fraction f of every number, over the arms that are compared only."""
+    found = (
+        side.search.curves.get(name)
+        for pair in matching.pairs
+        for side, name in ((a, pair.a.name), (b, pair.b.name))
+    )
+    return shared_fraction([curve for curve in found if curve is not None])
+
+
 def _verdicts(rows: tuple[ArmRow, ...], obstacle: str) -> list[CarryOver]:
     """Every verdict with a stated margin: on LR*, on its ratio to FullFT's, and on the gap."""
-    factor, text = math.log10(FACTOR), f"a factor of {FACTOR:g}"
-    rates = [Judged(r.pair.label, r.rate.between, factor, text) for r in rows]
-    ratios = [Judged(r.pair.label, r.over_full.between, factor, text) for r in rows if r.over_full]
+    factor = math.log10(FACTOR), f"a factor of {FACTOR:g}"
+    rates = [Judged(r.pair.label, r.rate.between, *factor) for r in rows]
+    ratios = [Judged(r.pair.label, r.over_full.between, *factor) for r in rows if r.over_full]
     gaps = [
         Judged(
             r.pair.label,

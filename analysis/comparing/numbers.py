@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from analysis.claims.pairwise import linear
 from analysis.estimates.stats import MIN_SEEDS, Contrast, Estimate
 
 REASONS = {
@@ -47,19 +48,15 @@ def nothing(reason: str) -> Quantity:
     return Quantity(None, reason)
 
 
-def from_contrast(contrast: Contrast, *, decades: bool = False, extra: str = "") -> Quantity:
+def from_contrast(contrast: Contrast, *, decades: bool = False) -> Quantity:
     """A contrast as it is printed.
 
     Args:
         contrast: The number with its spread.
         decades: Whether it is the log10 of what is printed.
-        extra: Why no interval may be stated although the seeds would carry one.
     """
-    estimate = contrast.estimate()
-    if extra:
-        estimate = Estimate(contrast.point, None, None, contrast.n)
-    reason = extra or _no_interval(estimate)
-    return Quantity(in_units(estimate) if decades else estimate, reason, contrast)
+    estimate = linear(contrast) if decades else contrast.estimate()
+    return Quantity(estimate, _no_interval(estimate), contrast)
 
 
 def _no_interval(estimate: Estimate) -> str:
@@ -68,18 +65,6 @@ def _no_interval(estimate: Estimate) -> str:
     if estimate.n < MIN_SEEDS:
         return f"fewer than {MIN_SEEDS} seeds"
     return "every seed gave the same value, so the spread is unknown"
-
-
-def in_units(decades: Estimate) -> Estimate:
-    """An estimate on the log10 axis as a rate or a ratio."""
-    low, high = (None, None) if decades.interval is None else decades.interval
-    return Estimate(
-        10**decades.point,
-        None if low is None else 10**low,
-        None if high is None else 10**high,
-        decades.n,
-        decades.confidence,
-    )
 
 
 def independent_difference(second: Contrast, first: Contrast) -> Contrast:
@@ -102,6 +87,15 @@ def independent_difference(second: Contrast, first: Contrast) -> Contrast:
         n=min(second.n, first.n),
         grid_term=math.hypot(second.grid_term, first.grid_term),
     )
+
+
+def lacking(first: Quantity, second: Quantity) -> str:
+    """Why nothing, or no interval, lies between two numbers without a contrast on some side."""
+    sides = (("A", first), ("B", second))
+    reasons = {side: q.reason for side, q in sides if q.contrast is None}
+    if len(reasons) == 2 and len(set(reasons.values())) == 1:
+        return f"A and B: {first.reason}"
+    return "; ".join(f"{side}: {reason}" for side, reason in reasons.items())
 
 
 def gravest(flags: tuple[str, ...]) -> str:

@@ -4,23 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from analysis.claims.comparison import Comparison, comparisons
-from analysis.claims.difference import ScoreDifference, measure
 from analysis.comparing.matching import Pair
-from analysis.comparing.numbers import Quantity, from_contrast, nothing
-from analysis.comparing.rates import (
-    Flanks,
-    best_rate,
-    no_baseline,
-    no_curve,
-    over_full,
-    rate_ratio,
-    ratio_of_ratios,
-)
+from analysis.comparing.numbers import Quantity, nothing
+from analysis.comparing.rates import Flanks, rate_ratio, ratio_of_ratios
 from analysis.comparing.scores import arm_score, difference
+from analysis.comparing.side import Side, no_curve
 from analysis.comparing.units import Units
-from analysis.estimates.search import SearchSummary
-from analysis.reading.sweep import Sweep
 
 
 @dataclass(frozen=True)
@@ -54,28 +43,6 @@ class ArmRow:
     """The smaller margin of the two experiments."""
 
 
-class Side:
-    """One experiment with what is computed of it once."""
-
-    def __init__(self, sweep: Sweep, search: SearchSummary) -> None:
-        self.sweep = sweep
-        self.search = search
-        self.pairs: dict[str, Comparison] = {p.arm.name: p for p in comparisons(sweep)}
-
-    def gap(self, arm: str) -> tuple[Quantity, float | None]:
-        """LoRA minus FullFT, and the experiment's margin where it has one."""
-        pair = self.pairs.get(arm)
-        if pair is None:
-            return nothing(no_baseline(self.sweep)), None
-        found = measure(self.sweep, pair, self.search)
-        margin = found.margin if isinstance(found, ScoreDifference) else None
-        if margin is None:  # a gap without anything to judge it by is a gap still
-            found = measure(self.sweep, pair, self.search, equality=False)
-        if isinstance(found, ScoreDifference):
-            return from_contrast(found.contrast), margin
-        return nothing(found.reason.rstrip(".")), None
-
-
 def arm_row(a: Side, b: Side, pair: Pair, fraction: float, units: Units) -> ArmRow:
     """Everything about one pair of arms.
 
@@ -103,8 +70,8 @@ def arm_row(a: Side, b: Side, pair: Pair, fraction: float, units: Units) -> ArmR
         score_from=(scores[0].source, scores[1].source),
         gain=_between(scores[0].gain, scores[1].gain, units.gains),
         rate=Triple(
-            best_rate(a.sweep, a.search, pair.a.name, fraction),
-            best_rate(b.sweep, b.search, pair.b.name, fraction),
+            a.best_rate(pair.a.name, fraction),
+            b.best_rate(pair.b.name, fraction),
             flanks.centre,
         ),
         flanks=flanks,
@@ -119,10 +86,7 @@ def _between(a: Quantity, b: Quantity, refused: str) -> Triple:
 
 
 def _over_full(a: Side, b: Side, pair: Pair, fraction: float) -> Triple:
-    first, second = (
-        over_full(side.sweep, side.search, side.pairs.get(name), fraction)
-        for side, name in ((a, pair.a.name), (b, pair.b.name))
-    )
+    first, second = a.over_full(pair.a.name, fraction), b.over_full(pair.b.name, fraction)
     return Triple(first, second, ratio_of_ratios(first, second))
 
 

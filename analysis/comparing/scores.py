@@ -8,7 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from analysis.comparing.numbers import Quantity, from_contrast, independent_difference, nothing
+from analysis.comparing.numbers import (
+    Quantity,
+    from_contrast,
+    independent_difference,
+    lacking,
+    nothing,
+)
 from analysis.estimates.curve import FloatArray, oriented_scores
 from analysis.estimates.search import SearchSummary
 from analysis.estimates.stats import Contrast, cross_fitted_scores, variance_of_mean
@@ -76,21 +82,11 @@ def _arm_score(sweep: Sweep, scores: FloatArray, bases: FloatArray, source: str)
 
 def _mean(values: FloatArray, factor: float) -> Contrast:
     n = len(values)
-    error = factor * math.sqrt(variance_of_mean(values)) if n > 1 else math.nan
-    return Contrast(float(values.mean()), error, n - 1, n)
+    return Contrast(float(values.mean()), factor * math.sqrt(variance_of_mean(values)), n - 1, n)
 
 
 def difference(second: Quantity, first: Quantity) -> Quantity:
     """``second - first``; nothing where either is missing, with the reason of that side."""
-    a, b = first.contrast, second.contrast
-    if a is None or b is None:
-        return nothing(_sides(first if a is None else None, second if b is None else None))
-    return from_contrast(independent_difference(b, a))
-
-
-def _sides(first: Quantity | None, second: Quantity | None) -> str:
-    """The reasons of the sides that lack something; said once where they are the same."""
-    reasons = {side: q.reason for side, q in (("A", first), ("B", second)) if q is not None}
-    if len(reasons) == 2 and len(set(reasons.values())) == 1:
-        return f"A and B: {reasons['A']}"
-    return "; ".join(f"{side}: {reason}" for side, reason in reasons.items())
+    if first.contrast is None or second.contrast is None:
+        return nothing(lacking(first, second))
+    return from_contrast(independent_difference(second.contrast, first.contrast))

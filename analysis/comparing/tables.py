@@ -13,8 +13,8 @@ from analysis.comparing.differences import UNKNOWN, SettingDifference
 from analysis.comparing.experiments import ExperimentComparison
 from analysis.comparing.numbers import Quantity
 from analysis.comparing.rows import ArmRow, Triple
-from analysis.comparing.verdicts import GAP, QUESTIONS, RATE, RATIO, UNDECIDED, CarryOver, Question
-from analysis.reading.arms import count_text, model_name, task_name
+from analysis.comparing.verdicts import GAP, QUESTIONS, RATE, RATIO, CarryOver, Question
+from analysis.reading.arms import count_text, model_name, rate_text, task_name
 from analysis.reading.sweep import Sweep
 
 PIPE_WIDTH = 400
@@ -69,9 +69,8 @@ def _head(found: ExperimentComparison) -> Iterator[str]:
 def _subject(sweep: Sweep) -> str:
     seeds = sweep.experiment["seeds"]
     counts = [count_text([len(seeds.get(p) or [])], f"{p} seed") for p in ("search", "report")]
-    state = "" if sweep.complete else f", {len(sweep.runs)} of {sweep.expected} runs"
-    if unfinished(sweep) is not None:
-        state = state.replace(",", ", unfinished:", 1)
+    word = "" if unfinished(sweep) is None else "unfinished: "
+    state = "" if sweep.complete else f", {word}{len(sweep.runs)} of {sweep.expected} runs"
     return (
         f"{sweep.path}: model {_cut(model_name(sweep))}, task {task_name(sweep)}, "
         f"{' and '.join(counts)}{state}"
@@ -113,7 +112,7 @@ def _tables(found: ExperimentComparison) -> Iterator[tuple[str, Table, list[str]
     parts: tuple[_Part, ...] = (
         (
             f"Best learning rate LR* (search seeds, f = {found.fraction:.2f} for both)",
-            "B / A", lambda r: r.rate, text.rate, text.ratio, RATE,
+            "B / A", lambda r: r.rate, rate_text, text.ratio, RATE,
         ),
         (
             "LR* over FullFT's (search seeds)",
@@ -165,7 +164,7 @@ def _table(
     labels = [row.pair.label for row, _ in rows]
     if verdicts:
         table.add_column("verdict")
-        columns.append([verdicts.get(label, UNDECIDED) for label in labels])
+        columns.append([verdicts[label] for label in labels])
     for label, *cells in zip(labels, *columns, strict=True):
         table.add_row(f"  {label}", *cells)
     return table

@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 
 from analysis.comparing.numbers import Quantity
-from analysis.reading.arms import rate_text
 
 Show = Callable[[float], str]
 MAX_NAMES = 6
@@ -21,11 +20,6 @@ def score(value: float) -> str:
 def signed(value: float) -> str:
     """``+0.012``."""
     return f"{value:+.3f}"
-
-
-def rate(value: float) -> str:
-    """``2.7e-4``."""
-    return rate_text(value)
 
 
 def ratio(value: float) -> str:

@@ -10,7 +10,7 @@ from analysis.reading.arms import task_name
 from analysis.reading.sweep import Sweep
 
 PROMPTS = ("evaluation.eval_prompts", "model.data_revision", "objective.temperature")
-"""Keys below which the evaluation is another one, beside every key of the task."""
+"""Keys that say how scores were measured, beside every key of the task."""
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ correction (1979) over the arms of each question, as for the claims on a single 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from analysis.comparing.numbers import Quantity
@@ -82,46 +82,49 @@ def judge(question: Question, tested: Sequence[Judged], obstacle: str = "") -> l
         tested: The arms' numbers; those without an interval or a margin stay undecided.
         obstacle: Why nothing is decided, whatever the numbers say.
     """
-    open_ = [t for t in tested if not obstacle and _contrast(t) is not None]
-    inside = dict(zip(map(id, open_), holm([_p(equivalence_p, t) for t in open_]), strict=True))
-    outside = dict(zip(map(id, open_), holm([_p(beyond_margin_p, t) for t in open_]), strict=True))
+    testable = {} if obstacle else {t.arm: test for t in tested if (test := _test(t)) is not None}
+    inside, outside = (
+        dict(zip(testable, holm([p(*test) for test in testable.values()]), strict=True))
+        for p in (equivalence_p, beyond_margin_p)
+    )
     return [
-        _decided(question, t, inside[id(t)], outside[id(t)], len(open_))
-        if id(t) in inside
+        _decided(question, t, testable[t.arm], inside, outside)
+        if t.arm in testable
         else _verdict(question, t, UNDECIDED, None, obstacle or t.quantity.reason or NO_MARGIN)
         for t in tested
     ]
 
 
-def _contrast(tested: Judged) -> Contrast | None:
-    """What is tested, where it may be: an interval and a margin are there."""
-    if tested.margin is None or tested.quantity.interval is None:
+def _test(judged: Judged) -> tuple[Contrast, float] | None:
+    """What is tested against which margin; None without an interval or a margin."""
+    contrast, margin = judged.quantity.contrast, judged.margin
+    if contrast is None or margin is None or judged.quantity.interval is None:
         return None
-    return tested.quantity.contrast
-
-
-def _p(test: Callable[[Contrast, float], float], tested: Judged) -> float:
-    assert tested.quantity.contrast is not None and tested.margin is not None
-    return test(tested.quantity.contrast, tested.margin)
+    return contrast, margin
 
 
 def _decided(
-    question: Question, tested: Judged, inside: float, outside: float, arms: int
+    question: Question,
+    tested: Judged,
+    test: tuple[Contrast, float],
+    inside: Mapping[str, float],
+    outside: Mapping[str, float],
 ) -> CarryOver:
-    holds = f" after Holm's correction over {arms} arms" if arms > 1 else ""
-    if inside < LEVEL:
+    """The verdict on an arm from the p values of every arm of the question."""
+    holds = f" after Holm's correction over {len(inside)} arms" if len(inside) > 1 else ""
+    p_inside, p_outside = inside[tested.arm], outside[tested.arm]
+    if p_inside < LEVEL:
         reason = f"the interval lies within {tested.margin_text}{holds}"
-        return _verdict(question, tested, SAME, inside, reason)
-    if outside < LEVEL:
+        return _verdict(question, tested, SAME, p_inside, reason)
+    if p_outside < LEVEL:
         reason = f"the interval lies wholly outside {tested.margin_text}{holds}"
-        return _verdict(question, tested, DIFFERENT, outside, reason)
-    return _verdict(question, tested, UNDECIDED, min(inside, outside), _advice(question, tested))
+        return _verdict(question, tested, DIFFERENT, p_outside, reason)
+    advice = _advice(question, tested.margin_text, *test)
+    return _verdict(question, tested, UNDECIDED, min(p_inside, p_outside), advice)
 
 
-def _advice(question: Question, tested: Judged) -> str:
-    """What would decide: seeds in both experiments, unless Holm's correction alone stands by."""
-    contrast, margin = tested.quantity.contrast, tested.margin
-    assert contrast is not None and margin is not None
+def _advice(question: Question, margin_text: str, contrast: Contrast, margin: float) -> str:
+    """What would decide: seeds in both experiments, unless only Holm's correction forbids it."""
     alone = {SAME: equivalence_p(contrast, margin), DIFFERENT: beyond_margin_p(contrast, margin)}
     for verdict, p in alone.items():
         if p < LEVEL:
@@ -129,7 +132,7 @@ def _advice(question: Question, tested: Judged) -> str:
             return f"{alone_text}: more {question.phase} seeds"
     distance = abs(abs(contrast.point) - margin)
     seeds = contrast.seeds_for(distance)
-    crosses = f"the interval crosses {tested.margin_text}"
+    crosses = f"the interval crosses {margin_text}"
     if seeds is not None:
         more = seeds - contrast.n
         return f"{crosses}: at least {more} more {question.phase} seeds in each experiment"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import asdict, replace
 from typing import Any
 
 from analysis.estimates.curve import FloatArray
@@ -19,6 +20,8 @@ FINAL_WINDOW = 3
 FIRST_REPORT_SEED = 100_000
 TOKENS_TRAINED, TOKENS_GENERATED = 20, 12
 """Per episode: prompt and completion, and completion alone."""
+STEP_S, MEMORY_BYTES = 0.03, 500_000_000
+"""About what a lab run takes."""
 DEFAULT_METHOD = {
     "full": {"name": "full", "default_learning_rate": 2e-4},
     "lora": {"name": "lora", "default_learning_rate": 1e-3, "rank": 8},
@@ -152,8 +155,7 @@ def build_plan(
         margin=margin,
     )
     settled = {
-        key: Arm(**{**vars(arm), "factors": arm_factors(arm.config, factors)})
-        for key, arm in arms.items()
+        key: replace(arm, factors=arm_factors(arm.config, factors)) for key, arm in arms.items()
     }
     plan = Plan(experiment=experiment, engine="packed", arms=settled, runs=[], max_retries=2)
     return with_cells(plan, "search", {key: arm.learning_rates for key, arm in arms.items()})
@@ -161,18 +163,12 @@ def build_plan(
 
 def _factors(arms: Mapping[str, Arm]) -> list[str]:
     """Keys in which the arms differ; ``method`` as a whole if the method does."""
-    flat = [flatten(vars_of(arm.config)) for arm in arms.values()]
+    flat = [flatten(asdict(arm.config)) for arm in arms.values()]
     keys = {key for values in flat for key in values} - set(NOT_COMPARED)
     differing = [k for k in sorted(keys) if len({repr(values.get(k)) for values in flat}) > 1]
     if "method.name" in differing:
         return ["method", *(k for k in differing if not k.startswith("method."))]
     return differing
-
-
-def vars_of(config: RunConfig) -> dict[str, Any]:
-    """A configuration as nested dictionaries, without copying its values."""
-    groups = vars(config).items()
-    return {key: vars(value) if hasattr(value, "__dict__") else value for key, value in groups}
 
 
 def run_record(
@@ -236,7 +232,7 @@ def run_record(
         generated_tokens=episodes * TOKENS_GENERATED,
         train_flops=train * episodes * TOKENS_TRAINED,
         rollout_flops=forward_flops_per_token(model) * episodes * TOKENS_TRAINED,
-        wall_time_s=0.03 * steps,
-        peak_memory_bytes=500_000_000,
+        wall_time_s=STEP_S * steps,
+        peak_memory_bytes=MEMORY_BYTES,
         git_commit="simulated",
     )

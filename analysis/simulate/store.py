@@ -17,18 +17,25 @@ from numpy.random import Generator
 from tqdm import tqdm
 
 from analysis.estimates.curve import FloatArray
-from analysis.simulate.draws import Design, simulate_paths
+from analysis.simulate.draws import CENTRED_ON, Design, simulate_paths
 from analysis.simulate.records import FINAL_WINDOW, build_arm, build_plan, run_record
-from analysis.simulate.truths import ArmTruth, Truth
+from analysis.simulate.regimes import CLEAR
+from analysis.simulate.truths import Truth
 from study.plan.arms import Arm
 from study.plan.experiment import Plan, PlannedRun, to_json, with_cells
-from study.plan.select import Selection, select
+from study.plan.select import select
 from study.records.record import Record
 
 GREEDY_GAIN = 0.1
 """Greedy accuracy above the sampled one, at most 1."""
-CLEAR_CLIFF = ArmTruth()
 PROVENANCE = {"git_commit": "simulated", "git_dirty": False, "packages": {"simulated": "0"}}
+FAILED_ATTEMPT = {
+    "attempt": 1,
+    "status": "oom",
+    "reason": "simulated: out of memory",
+    "spent": True,
+    "time": "2026-01-01T00:00:00+00:00",
+}
 
 
 @dataclass(frozen=True)
@@ -62,7 +69,7 @@ class Flaws:
 def lr_grid(truth: Truth, spacing: float = 0.25, points: int = 9) -> tuple[float, ...]:
     """Learning rates around a truth's optimum, to three digits."""
     offsets = spacing * (np.arange(points) - (points - 1) / 2)
-    return tuple(float(f"{10 ** (truth.best(0.2) + x):.3g}") for x in offsets)
+    return tuple(float(f"{10 ** (truth.best(CENTRED_ON) + x):.3g}") for x in offsets)
 
 
 def rank_arms(
@@ -70,7 +77,7 @@ def rank_arms(
     ratio: float = 10.0,
     spacing: float = 0.25,
     points: int = 9,
-    truth: Truth = CLEAR_CLIFF,
+    truth: Truth = CLEAR,
 ) -> dict[str, SimulatedArm]:
     """``full`` and ``lora-r1``, ``lora-r8`` ... of equal curves, LoRA's ``ratio`` times higher."""
     lora = truth.shifted(float(np.log10(ratio)))
@@ -131,18 +138,14 @@ def write_experiment(
     records = drawn.write(plan, plan.runs, common=rng.standard_normal(search_seeds))
     selections = [s for name in arms if (s := select(plan, name, records)) is not None]
     if report_seeds:
-        plan, searched = _with_report(plan, selections), plan
+        searched = len(plan.runs)
+        plan = with_cells(plan, "report", {s.arm: [s.learning_rate] for s in selections})
         (path / "selection").mkdir()
         for selection in selections:
             _write(path / "selection" / f"{selection.arm}.json", json.dumps(asdict(selection)))
-        added = plan.runs[len(searched.runs) :]
-        drawn.write(plan, added, common=rng.standard_normal(report_seeds))
+        drawn.write(plan, plan.runs[searched:], common=rng.standard_normal(report_seeds))
     _write(path / "plan.json", json.dumps(to_json(plan)))
     return path
-
-
-def _with_report(plan: Plan, selections: list[Selection]) -> Plan:
-    return with_cells(plan, "report", {s.arm: [s.learning_rate] for s in selections})
 
 
 @dataclass(frozen=True)
@@ -212,15 +215,6 @@ class _Writer:
         ]
         _write(directory / "metrics.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
         return record
-
-
-FAILED_ATTEMPT = {
-    "attempt": 1,
-    "status": "oom",
-    "reason": "simulated: out of memory",
-    "spent": True,
-    "time": "2026-01-01T00:00:00+00:00",
-}
 
 
 def _write(path: Path, text: str) -> None:

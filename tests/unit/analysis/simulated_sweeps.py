@@ -15,16 +15,16 @@ from analysis.claims.verdict import Verdict
 from analysis.estimates.curve import LrCurve
 from analysis.estimates.search import SearchSummary, search_summary
 from analysis.reading.sweep import EXCLUDED_COLUMNS, METRIC_COLUMNS, Sweep
+from analysis.simulate import regimes
 from analysis.simulate.draws import ArmTruth, Design, simulate_pair
 
-MED = ArmTruth()
-SHARP = replace(MED, cliff_scale=0.015, cliff_jitter=0.0)
+MED, SHARP = regimes.CLEAR, regimes.SHARP
 REGIMES: dict[str, tuple[ArmTruth, ArmTruth, Design]] = {
     # name: LoRA before its shift, FullFT, design
     "low": (MED, MED, Design()),
-    "wide": (replace(MED, span=1.89), replace(MED, span=1.89), Design(points=13)),
-    "soft": (replace(MED, cliff_scale=0.15), replace(MED, cliff_scale=0.15), Design(points=10)),
-    "unequal": (replace(MED, ramp=MED.ramp - 0.19, span=MED.span + 0.65), MED, Design(points=11)),
+    "wide": (regimes.WIDE, regimes.WIDE, Design(points=13)),
+    "soft": (regimes.SOFT, regimes.SOFT, Design(points=10)),
+    "unequal": (regimes.LATER_CLIFF, MED, Design(points=11)),
     "half-decade": (MED, MED, Design(spacing=0.5, points=6)),
 }
 
@@ -109,8 +109,7 @@ def experiment(
         if dtypes and row["arm"] in dtypes:
             row["dtypes"] = dtypes[row["arm"]]
         if row["method"] == "lora":
-            method = _method(row["arm"], methods)
-            row["lora_alpha"] = method["lora_alpha"]
+            row["lora_alpha"] = _method(row["arm"], methods)["lora_alpha"]
     if direction == "minimize":
         for row in rows:
             row["direction"] = direction

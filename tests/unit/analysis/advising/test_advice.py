@@ -23,7 +23,7 @@ from analysis.reading.sweep import Sweep
 from analysis.simulate.draws import ArmTruth
 from analysis.simulate.store import rank_arms, write_experiment
 from study.compose import compose, split_sweeps
-from tests.unit.analysis.comparing.side_by_side import arm, minimized, sweep
+from tests.unit.analysis.comparing.side_by_side import arm, cut, minimized, sweep
 
 
 @pytest.fixture(name="own", scope="module")
@@ -102,13 +102,10 @@ def test_a_measured_arm_is_nearer_than_a_point_of_unknown_width(own: Sweep) -> N
 
 
 def test_an_edge_is_a_bound_and_the_grid_looks_beyond_it() -> None:
-    full = arm("full")
-    cut = type(full)(
-        "full", full.learning_rates[:6], full.scores[:, :6], full.seeds, 0.18, full.collapsed[:, :6]
-    )
-    found = recommend([sweep("cut", {"full": cut})], "full")
+    full = cut(arm("full"), 6)
+    found = recommend([sweep("cut", {"full": full})], "full")
     assert found.rates.chosen.range_is.startswith("only a lower bound")
-    assert found.rates.grid.rates[-1] > 10 * full.learning_rates[5] / 2
+    assert found.rates.grid.rates[-1] > 10 * full.learning_rates[-1] / 2
 
 
 def test_supervised_arms_are_listed_and_do_not_make_an_rl_grid() -> None:
@@ -132,11 +129,13 @@ def test_another_alpha_and_an_unfinished_sweep_are_noted() -> None:
 
 
 def test_the_lowest_rank_shown_equal_is_advised(own: Sweep) -> None:
-    found = recommend([own], "lora")
-    equal = [v.rank for v in found.ranks.own if v.verdict.verdict == "supported"]
-    assert [v.rank for v in found.ranks.own] == [1, 8]
-    assert found.ranks.rank == (min(equal) if equal else 8)
+    found = recommend([own], "lora").ranks
+    assert [(v.rank, v.verdict.verdict) for v in found.own] == [(1, "supported"), (8, "supported")]
+    assert found.rank == 1
     assert recommend([own], "lora", 4).ranks.why == "the rank you asked for"
+    without_full = recommend([sweep("alone", {"lora-r8": arm("lora-r8")})], "lora").ranks
+    assert without_full.rank == 32
+    assert without_full.why.startswith("no own sweep shows a rank equal to FullFT")
 
 
 def test_interval_of_the_noise_is_that_of_chi_square() -> None:

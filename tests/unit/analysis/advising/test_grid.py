@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from analysis.advising.grid import Grid, aligned, bracket, rate_key
+from analysis.advising.grid import Grid, aligned, bracket
 from analysis.estimates.optimum import optimum
 from analysis.simulate.draws import ArmTruth, Design, simulate_curve
 from study.plan.arms import SPACING_TOLERANCE
@@ -68,10 +68,6 @@ def test_aligned_grids_pass_the_law_of_equal_grids() -> None:
 def test_a_range_that_is_none_is_refused() -> None:
     with pytest.raises(ValueError, match="0 < low <= high must hold"):
         bracket(1e-3, 1e-4)
-
-
-def test_rates_are_written_as_in_the_configs() -> None:
-    assert [rate_key(x) for x in (0.0001, 1.778e-4, 3.16e-6)] == ["1e-4", "1.8e-4", "3.2e-6"]
 
 
 def test_the_grid_around_an_own_best_rate_holds_both_ends_of_the_plateau() -> None:

@@ -41,7 +41,7 @@ WIDTHS = {
         ("llama", 4096, 2.86e-4),
         ("llama", 8192, 1.66e-4),
         ("qwen3", 4096, 4.73e-4),
-        ("Qwen3", 2000, 5e-4),
+        ("qwen3", 2000, 5e-4),
     ],
 )
 def test_the_rule_gives_the_values_of_the_cookbook(
@@ -60,9 +60,7 @@ def test_without_its_factor_of_ten_the_rule_is_that_of_full_fine_tuning() -> Non
 def test_an_unknown_family_lists_the_known_ones() -> None:
     with pytest.raises(ValueError, match="family 'gemma'; known are llama, qwen3"):
         check_family("gemma")
-    with pytest.raises(ValueError, match="hidden size >= 1 are needed, got llama, 0"):
-        cookbook_rate("llama", 0)
-    assert check_family(None) is None
+    assert [check_family(name) for name in ("Qwen3", None)] == ["qwen3", None]
 
 
 def test_another_width_moves_the_point_and_widens_the_range() -> None:

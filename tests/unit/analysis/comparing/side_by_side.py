@@ -31,6 +31,16 @@ def arm(name: str, scale: float = 1.0, *, lift: float = 0.0, seeds: int = 3) -> 
     return curve(rows, [rate * scale for rate in RATES], base=0.18, arm=name)
 
 
+def cut(found: LrCurve, rates: int) -> LrCurve:
+    """The curve over its first rates alone."""
+    return replace(
+        found,
+        learning_rates=found.learning_rates[:rates],
+        scores=found.scores[:, :rates],
+        collapsed=found.collapsed[:, :rates],
+    )
+
+
 def sweep(name: str, curves: Mapping[str, LrCurve], **options: Any) -> Sweep:
     """An in-memory experiment in its own directory, with runs of its own."""
     report: Mapping[str, Sequence[float]] | None = options.pop("report", None)

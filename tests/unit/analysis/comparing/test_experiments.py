@@ -15,6 +15,7 @@ from analysis.comparing.verdicts import DIFFERENT, SAME, UNDECIDED
 from analysis.estimates.optimum import lr_ratio
 from tests.unit.analysis.comparing.side_by_side import (
     arm,
+    cut,
     minimized,
     row,
     sweep,
@@ -184,13 +185,7 @@ def test_a_baseline_on_one_side_only_is_said() -> None:
 
 def test_an_edge_gives_a_bound_and_no_ratio() -> None:
     a, b = two()
-    cut = replace(
-        arm("full"),
-        learning_rates=arm("full").learning_rates[:6],
-        scores=arm("full").scores[:, :6],
-        collapsed=arm("full").collapsed[:, :6],
-    )
-    b = sweep("b", {"full": cut, "lora-r8": arm("lora-r8", 10)})
+    b = sweep("b", {"full": cut(arm("full"), 6), "lora-r8": arm("lora-r8", 10)})
     found = row(compare_experiments(a, b), "full")
     assert found.rate.b.bound == "at least" and found.rate.b.interval is None
     assert found.rate.between.estimate is None
@@ -220,6 +215,19 @@ def test_imported_against_ours_lists_what_is_not_stated() -> None:
     assert (dtype.a, dtype.b) == ("float32", "not stated")
     assert any(note.startswith("B is imported") for note in found.notes)
     assert verdicts(found, "learning_rate") == {"full": SAME, "lora-r8": SAME}
+
+
+def test_another_method_and_other_grids_are_listed_beside_another_model() -> None:
+    wide = {"model": {"name": "lab128", "dtype": "float32"}}
+    configs = dict.fromkeys(("full", "lora-r8"), wide)
+    a, b = two(scale=2.0, methods={"lora-r8": {"name": "dora"}}, configs=configs)
+    found = [(d.key, d.a, d.b, d.arms) for d in compare_experiments(a, b).settings]
+    assert found == [
+        ("learning rates", "9 from 1e-5 to 1e-3", "9 from 2e-5 to 2e-3", ("full",)),
+        ("learning rates", "9 from 1e-4 to 1e-2", "9 from 2e-4 to 2e-2", ("lora-r8",)),
+        ("method.name", "lora", "dora", ("lora-r8",)),
+        ("model.name", "lab64", "lab128", ()),
+    ]
 
 
 def test_a_search_that_stops_early_is_said() -> None:

@@ -9,13 +9,9 @@ import pytest
 from scipy import stats
 from statsmodels.stats.weightstats import ttost_ind
 
-from analysis.comparing.numbers import (
-    from_contrast,
-    in_units,
-    independent_difference,
-)
+from analysis.comparing.numbers import from_contrast, independent_difference
 from analysis.estimates.equivalence import beyond_margin_p, equivalence_p
-from analysis.estimates.stats import Contrast, Estimate, welch_difference
+from analysis.estimates.stats import Contrast, welch_difference
 
 A = [0.50, 0.52, 0.48, 0.55]
 B = [0.61, 0.57, 0.66]
@@ -75,9 +71,11 @@ def test_p_is_below_five_percent_exactly_when_the_interval_decides() -> None:
     assert 30 < decided < 270  # both outcomes were tried
 
 
-def test_units_are_powers_of_ten() -> None:
-    found = in_units(Estimate(1.0, 0.5, 2.0, 3))
-    assert (found.point, found.low, found.high) == pytest.approx((10, 10**0.5, 100))
+def test_decades_are_printed_as_powers_of_ten() -> None:
+    found = from_contrast(Contrast(1.0, 0.2, 4, 5), decades=True)
+    half = stats.t.ppf(0.95, 4) * 0.2
+    assert found.point == pytest.approx(10)
+    assert found.interval == pytest.approx((10 ** (1 - half), 10 ** (1 + half)))
 
 
 @pytest.mark.parametrize(
