@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from analysis.claims.claim import Claim
 from analysis.claims.comparison import Comparison, comparisons, lacks_baseline, stopped_early
 from analysis.claims.groups import model_and_task, value
-from analysis.claims.pairwise import linear, ratio_text
+from analysis.claims.pairwise import ratio_text
 from analysis.claims.ratios import NO_PLATEAU, curve_obstacle, seeds_advice
 from analysis.claims.verdict import (
     REFUTED,
@@ -24,7 +25,7 @@ from analysis.claims.verdict import (
 )
 from analysis.estimates.curve import LrCurve
 from analysis.estimates.length import MIN_STEPS, curves_by_step, ratio_slope
-from analysis.estimates.optimum import log_ratio
+from analysis.estimates.optimum import lr_ratio
 from analysis.estimates.search import SearchSummary
 from analysis.estimates.stats import MIN_SEEDS, Contrast
 from analysis.reading.arms import signed_text
@@ -117,9 +118,10 @@ def _schedule(sweep: Sweep, pair: Comparison) -> Obstacle | None:
 
 
 def _ends_text(arm: Mapping[int, LrCurve], baseline: Mapping[int, LrCurve], fraction: float) -> str:
-    """The ratio at the longest training, for orientation."""
-    last = max(set(arm) & set(baseline))
-    ratio = linear(log_ratio(arm[last], baseline[last], fraction))
+    """The ratio at the longest training that has one, for orientation."""
+    steps = sorted(set(arm) & set(baseline), reverse=True)
+    ratios = ((step, lr_ratio(arm[step], baseline[step], fraction).centre) for step in steps)
+    last, ratio = next((step, found) for step, found in ratios if math.isfinite(found.point))
     return f"ratio at step {last}: {ratio_text(ratio)}"
 
 

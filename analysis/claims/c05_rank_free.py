@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from analysis.claims.claim import Claim
-from analysis.claims.comparison import Comparer, stopped_early
+from analysis.claims.comparison import Comparer
 from analysis.claims.groups import matched, model_and_task, value
 from analysis.claims.pairwise import family, family_verdict, judge_family
 from analysis.claims.verdict import Verdict, undecided
@@ -44,7 +44,7 @@ def _check_group(comparer: Comparer, group: Sequence[Arm], search: SearchSummary
         f"The best learning rates of LoRA at ranks {ranks} lie within a factor of {FACTOR:g} of "
         f"each other: {model_and_task(sweep, group[0])}."
     )
-    obstacle = stopped_early(sweep) or comparer.stopped_or_unfinished
+    obstacle = comparer.stopped_or_unfinished
     if obstacle is not None:
         return undecided("C5", statement, tuple(arm.name for arm in group), obstacle)
     found = family(comparer, group, search)
@@ -70,7 +70,8 @@ CLAIM = Claim(
     criterion=(
         "Every pair of LoRA arms of rank 4 or more that differ in rank alone: supported if all "
         "90 % intervals of the ratio lie inside [1/2, 2], refuted if any lies wholly outside after "
-        "Holm's correction over pairs. The estimate shown is the highest rank over the lowest."
+        "Holm's correction over pairs, else undecided, as where the optimum of an arm is not "
+        "known. The estimate shown is the highest rank over the lowest."
     ),
     unit="ratio",
     question="Does one learning rate serve every rank?",

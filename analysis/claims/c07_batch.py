@@ -7,9 +7,11 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from analysis.claims.claim import Claim
 from analysis.claims.comparison import Comparison, pairs, stopped_early
-from analysis.claims.difference import PLANNED, measure
+from analysis.claims.difference import PLANNED, measure, report_scores
 from analysis.claims.groups import fingerprint, model_and_task, settings, value
 from analysis.claims.verdict import (
     LEVEL,
@@ -24,21 +26,23 @@ from analysis.claims.verdict import (
     more_seeds,
     undecided,
 )
-from analysis.estimates.curve import FloatArray, oriented_scores
+from analysis.estimates.curve import FloatArray
 from analysis.estimates.equivalence import beyond_margin_p, equivalence_p, holm
 from analysis.estimates.interaction import (
     MIN_BATCHES,
     Interaction,
     batch_interaction,
+    slope_difference,
 )
 from analysis.estimates.search import SearchSummary
 from analysis.estimates.stats import MIN_SEEDS, Contrast
-from analysis.reading.arms import reported
 from analysis.reading.sweep import Sweep
 
-BATCH = "objective.prompts_per_step"
-KEYS = (BATCH, "objective.steps", "evaluation.eval_every")
+BATCH, STEPS = "objective.prompts_per_step", "objective.steps"
+KEYS = (BATCH, STEPS, "evaluation.eval_every")
 """What may go with the batch: at an equal budget of prompts, steps do."""
+EQUAL_SHARE = 0.1
+"""Budgets within this share of each other are equal: steps are whole numbers."""
 RANK_MARGIN = 0.02
 """Slopes of two ranks within this, in score per doubling of the batch, count as one: the loss that
 4 batches with 5 report seeds see in 84 % of cases, simulated."""
@@ -52,6 +56,7 @@ class _Found:
     """The interaction of one group, or why there is none."""
 
     group: Group
+    equal: str
     interaction: Interaction | None
     obstacles: tuple[Obstacle, ...]
 
@@ -67,19 +72,50 @@ class _Found:
         return next(iter(self.group.values())).arm.rank
 
 
-def _groups(sweep: Sweep) -> list[Group]:
+def _groups(sweep: Sweep) -> list[tuple[Group, str]]:
+    """Groups with what is equal in them: ``prompts`` in all, else ``steps``; empty if not known.
+
+    A group that mixed the two would show the length of the training as an effect of the batch.
+    """
     flat = settings(sweep)
-    groups: dict[str, dict[float, Comparison]] = {}
+    alike: dict[str, list[Comparison]] = {}
     for pair in pairs(sweep):
-        batch = value(sweep, pair.arm, BATCH)
-        if batch is not None and pair.baseline is not None:
-            key = fingerprint(flat[pair.arm.name], KEYS)
-            groups.setdefault(key, {}).setdefault(float(batch), pair)
-    return [group for group in groups.values() if len(group) >= MIN_BATCHES]
+        if value(sweep, pair.arm, BATCH) is not None and pair.baseline is not None:
+            alike.setdefault(fingerprint(flat[pair.arm.name], KEYS), []).append(pair)
+    found: list[tuple[Group, str]] = []
+    for members, equal in itertools.product(alike.values(), ("prompts", "steps")):
+        for group in _of_equal(sweep, members, equal):
+            if len(group) >= MIN_BATCHES and group not in [known for known, _ in found]:
+                steps = value(sweep, next(iter(group.values())).arm, STEPS)
+                found.append((group, equal if steps is not None else ""))
+    return found
+
+
+def _of_equal(sweep: Sweep, members: Sequence[Comparison], equal: str) -> list[Group]:
+    """Per arm of the smallest batch: itself and the arms whose budget equals its own."""
+
+    def batch_of(pair: Comparison) -> float:
+        return float(value(sweep, pair.arm, BATCH))
+
+    def budget_of(pair: Comparison) -> float:
+        steps = value(sweep, pair.arm, STEPS)
+        return 1.0 if steps is None else steps * (batch_of(pair) if equal == "prompts" else 1)
+
+    smallest = min(map(batch_of, members))
+    groups: list[Group] = []
+    for first in (pair for pair in members if batch_of(pair) == smallest):
+        group: dict[float, Comparison] = {}
+        for pair in sorted(members, key=lambda one: abs(budget_of(one) / budget_of(first) - 1)):
+            if abs(budget_of(pair) / budget_of(first) - 1) <= EQUAL_SHARE:
+                group.setdefault(batch_of(pair), pair)
+        groups.append(group)
+    return groups
 
 
 def _lacks(sweep: Sweep) -> str:
-    return "" if _groups(sweep) else f"LoRA and FullFT arms at {MIN_BATCHES} batch sizes or more"
+    if _groups(sweep):
+        return ""
+    return f"LoRA and FullFT arms at {MIN_BATCHES} batch sizes or more, of equal prompts or steps"
 
 
 def check(sweep: Sweep, search: SearchSummary) -> list[Verdict]:
@@ -89,17 +125,17 @@ def check(sweep: Sweep, search: SearchSummary) -> list[Verdict]:
         sweep: An experiment with both methods at three batch sizes or more.
         search: Of the same sweep; report seeds decide.
     """
-    found = [_measure(sweep, group, search) for group in _groups(sweep)]
+    found = [_measure(sweep, group, equal, search) for group, equal in _groups(sweep)]
     return [*(_check_rank(sweep, one) for one in found), *_check_ranks(sweep, found)]
 
 
-def _measure(sweep: Sweep, group: Group, search: SearchSummary) -> _Found:
+def _measure(sweep: Sweep, group: Group, equal: str, search: SearchSummary) -> _Found:
     early = stopped_early(sweep)
     if early is not None:
-        return _Found(group, None, (early,))
+        return _Found(group, equal, None, (early,))
     if not sweep.experiment["seeds"]["report"]:
         reason = "Without report seeds the larger noise of one method would look like a loss."
-        return _Found(group, None, (Obstacle("no_report", f"{reason} Add 5.", PLANNED),))
+        return _Found(group, equal, None, (Obstacle("no_report", f"{reason} Add 5.", PLANNED),))
     cells: dict[float, tuple[FloatArray, FloatArray]] = {}
     obstacles = []
     for batch, pair in group.items():
@@ -107,17 +143,16 @@ def _measure(sweep: Sweep, group: Group, search: SearchSummary) -> _Found:
         if isinstance(outcome, Obstacle):
             obstacles.append(outcome)
             continue
-        rows = [reported(sweep, name).sort_values("seed") for name in pair.names]
-        own, other = (oriented_scores(one, "score_final") for one in rows)
+        own, other = (np.array(list(report_scores(sweep, name).values())) for name in pair.names)
         cells[batch] = own, other
     fewest = min((len(own) for own, _ in cells.values()), default=0)
     if len(cells) < MIN_BATCHES or fewest < MIN_SEEDS:
-        return _Found(group, None, (*obstacles, *_few(len(cells), fewest)))
+        return _Found(group, equal, None, (*obstacles, *_few(len(cells), fewest)))
     interaction = batch_interaction(
         {batch: own for batch, (own, _) in cells.items()},
         {batch: other for batch, (_, other) in cells.items()},
     )
-    return _Found(group, interaction, tuple(obstacles))
+    return _Found(group, equal, interaction, tuple(obstacles))
 
 
 def _few(batches: int, seeds: int) -> tuple[Obstacle, ...]:
@@ -130,10 +165,11 @@ def _few(batches: int, seeds: int) -> tuple[Obstacle, ...]:
 
 def _check_rank(sweep: Sweep, found: _Found) -> Verdict:
     pair = next(iter(found.group.values()))
+    judged = found.interaction.differences if found.interaction else found.group
     statement = (
         f"LoRA at rank {found.rank} loses more than FullFT as the batch grows "
-        f"({', '.join(f'{batch:g}' for batch in sorted(found.group))} prompts a step): "
-        f"{model_and_task(sweep, pair.arm)}."
+        f"({', '.join(f'{batch:g}' for batch in sorted(judged))} prompts a step)"
+        f"{_at_equal(found)}: {model_and_task(sweep, pair.arm)}."
     )
     flags = tuple(dict.fromkeys(one.flag for one in found.obstacles))
     if found.interaction is None:
@@ -147,6 +183,10 @@ def _check_rank(sweep: Sweep, found: _Found) -> Verdict:
     return decided("C7", statement, found.arms, decision, slope, flags)
 
 
+def _at_equal(found: _Found) -> str:
+    return f" at equal {found.equal}" if found.equal else ""
+
+
 def _joined(obstacles: Sequence[Obstacle]) -> Obstacle:
     reasons = " ".join(dict.fromkeys(one.reason for one in obstacles))
     missing = "; ".join(dict.fromkeys(one.missing for one in obstacles if one.missing))
@@ -155,7 +195,7 @@ def _joined(obstacles: Sequence[Obstacle]) -> Obstacle:
 
 def _decide(found: Interaction) -> Decision:
     slope = found.slope
-    low, high = slope.estimate().interval or (-1.0, 1.0)
+    low, high = slope.estimate().interval or (-math.inf, math.inf)
     differences = ", ".join(f"{b:g}: {c.point:+.3f}" for b, c in found.differences.items())
     number = (
         f"LoRA minus FullFT changes by {slope.point:+.4f} [{low:+.4f}, {high:+.4f}] per doubling "
@@ -181,7 +221,7 @@ def _check_ranks(sweep: Sweep, found: Sequence[_Found]) -> list[Verdict]:
     families: dict[str, list[tuple[_Found, Interaction]]] = {}
     for one in found:
         if one.interaction is not None:
-            key = fingerprint(flat[one.arms[0]], (*KEYS, "method.rank"))
+            key = fingerprint(flat[one.arms[0]], (*KEYS, "method.rank")) + one.equal
             families.setdefault(key, []).append((one, one.interaction))
     return [_shared(sweep, family) for family in families.values() if len(family) > 1]
 
@@ -189,7 +229,8 @@ def _check_ranks(sweep: Sweep, found: Sequence[_Found]) -> list[Verdict]:
 def _shared(sweep: Sweep, family: Sequence[tuple[_Found, Interaction]]) -> Verdict:
     ranks = ", ".join(str(one.rank) for one, _ in family)
     where = model_and_task(sweep, next(iter(family[0][0].group.values())).arm)
-    statement = f"What LoRA loses as the batch grows is the same at ranks {ranks}: {where}."
+    equal = _at_equal(family[0][0])
+    statement = f"What LoRA loses as the batch grows is the same at ranks {ranks}{equal}: {where}."
     arms = tuple(dict.fromkeys(name for one, _ in family for name in one.arms))
     seeds = min(interaction.slope.n for _, interaction in family)
     return decided("C7", statement, arms, _decide_shared(family), None, n_seeds=seeds)
@@ -198,8 +239,11 @@ def _shared(sweep: Sweep, family: Sequence[tuple[_Found, Interaction]]) -> Verdi
 def _decide_shared(family: Sequence[tuple[_Found, Interaction]]) -> Decision:
     """An equivalence of every pair, never a failure to reject."""
     pairs = list(itertools.combinations(family, 2))
-    slopes = [_difference(first.slope, second.slope) for (_, first), (_, second) in pairs]
-    names = [f"{a.rank} and {b.rank}" for (a, _), (b, _) in pairs]
+    slopes = [slope_difference(first, second) for (_, first), (_, second) in pairs]
+    names = [
+        f"{a.rank} and {b.rank} ({_slope_text(slope)})"
+        for ((a, _), (b, _)), slope in zip(pairs, slopes, strict=True)
+    ]
     outside = holm([beyond_margin_p(slope, RANK_MARGIN) for slope in slopes])
     apart = [name for name, p in zip(names, outside, strict=True) if p < LEVEL]
     inside = [equivalence_p(slope, RANK_MARGIN) < LEVEL for slope in slopes]
@@ -209,20 +253,16 @@ def _decide_shared(family: Sequence[tuple[_Found, Interaction]]) -> Decision:
             REFUTED, f"The slopes of ranks {', '.join(apart)} differ by more than {band}."
         )
     if all(inside):
-        return Decision(SUPPORTED, f"The slopes of all ranks agree within {band}.")
+        every = ", ".join(names)
+        return Decision(SUPPORTED, f"The slopes of all ranks agree within {band}: {every}.")
     doubtful = ", ".join(name for name, yes in zip(names, inside, strict=True) if not yes)
     reason = f"The slopes of ranks {doubtful} are not shown to agree within {band}."
     return Decision(UNDECIDED, reason, "more report seeds, or more batch sizes")
 
 
-def _difference(first: Contrast, second: Contrast) -> Contrast:
-    """Difference of two slopes. They share the baseline's cells, whose errors cancel in truth;
-    counting them twice makes the test conservative.
-    """
-    error = math.hypot(first.standard_error, second.standard_error)
-    return Contrast(
-        first.point - second.point, error, min(first.df, second.df), min(first.n, second.n)
-    )
+def _slope_text(slope: Contrast) -> str:
+    low, high = slope.estimate().interval or (slope.point, slope.point)
+    return f"{slope.point:+.4f} [{low:+.4f}, {high:+.4f}]"
 
 
 CLAIM = Claim(
@@ -230,9 +270,10 @@ CLAIM = Claim(
     title="batch",
     statement="LoRA loses more than full fine-tuning as the batch grows, whatever its rank.",
     criterion=(
-        "Slope of the score difference on log2 of the batch, learning rate tuned per cell, report "
-        "seeds: supported if the 90 % interval lies below 0, refuted if wholly above, else "
-        "undecided. Ranks share it if all pairs of slopes agree within 0.02 per doubling."
+        "Slope of the score difference on log2 of the batch, at equal prompts or equal steps, "
+        "learning rate tuned per cell, report seeds: supported if the 90 % interval lies below 0, "
+        "refuted if wholly above, else undecided. Ranks share it if all pairs of slopes agree "
+        "within 0.02 per doubling."
     ),
     unit="slope",
     question="Does LoRA suffer from large batches?",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -190,13 +191,13 @@ def _nothing_equal(
         reason = "Parameter counts of the arms are not known, so none are equal: record them."
         obstacle = Obstacle("parameters_differ", reason, "parameter counts of the arms")
     else:
-        rank = max(1, round(other.rank * own / own_other))
+        wanted = _equal_ranks(first.rank or 1, other.rank * own / own_other / (first.rank or 1))
         counts = f"{_count(own)} ({first.name}) and {_count(own_other)} ({other.name})"
         obstacle = Obstacle(
             "parameters_differ",
             f"No two arms have parameter counts within {EQUAL_SHARE:.0%} of each other, as "
-            f"{counts}: add an arm on {_words(part)} alone at rank {rank}.",
-            f"an arm on {_words(part)} alone at rank {rank}",
+            f"{counts}: add {_arms_text(part, wanted, first)}.",
+            _arms_text(part, wanted, first),
         )
     relation = "all layers scores better than on attention alone"
     if part == "mlp":
@@ -204,6 +205,28 @@ def _nothing_equal(
     where = model_and_task(sweep, first)
     statement = f"LoRA on {relation} at equal parameter count: {where}."
     return undecided("C8", statement, names, obstacle)
+
+
+def _equal_ranks(rank: int, factor: float) -> tuple[int, int]:
+    """Smallest ranks, of all layers from ``rank`` on and of the part, that train equally many.
+
+    Args:
+        rank: Of the arm on all layers that is there.
+        factor: Rank of the part over that of all layers at exactly equal counts.
+    """
+
+    def share(own: int) -> float:
+        exact, part = own * factor, max(1, round(own * factor))
+        return abs(part - exact) / max(part, exact)
+
+    own = next(own for own in itertools.count(rank) if share(own) <= EQUAL_SHARE)
+    return own, max(1, round(own * factor))
+
+
+def _arms_text(part: str, ranks: tuple[int, int], first: Arm) -> str:
+    """The arms to add; at small ranks no whole rank of the part may match."""
+    text = f"an arm on {_words(part)} alone at rank {ranks[1]}"
+    return text if ranks[0] == first.rank else f"one on all layers at rank {ranks[0]} and {text}"
 
 
 def _words(part: str) -> str:

@@ -10,7 +10,7 @@ import pandas as pd
 
 from analysis.claims.claim import Claim
 from analysis.claims.comparison import Comparison, pairs, stopped_early
-from analysis.claims.groups import fingerprint, settings, task_of
+from analysis.claims.groups import fingerprint, settings, task_of, value
 from analysis.claims.pairwise import linear, ratio_text
 from analysis.claims.ratios import curve_obstacle, unstated
 from analysis.claims.verdict import (
@@ -25,7 +25,7 @@ from analysis.claims.verdict import (
     undecided,
 )
 from analysis.estimates.fits import weighted_slope
-from analysis.estimates.optimum import log_ratio
+from analysis.estimates.optimum import log_ratio, lr_ratio
 from analysis.estimates.search import SearchSummary
 from analysis.estimates.stats import MAX_SEEDS, Contrast, Estimate
 from analysis.reading.arms import Arm, signed_text
@@ -49,6 +49,7 @@ class _Point:
     width: int
     pair: Comparison
     contrast: Contrast
+    flags: tuple[str, ...]
 
     @property
     def error(self) -> float:
@@ -68,13 +69,17 @@ def hidden_size(sweep: Sweep, arm: Arm) -> int | None:
 
 
 def _groups(sweep: Sweep) -> list[Group]:
-    """LoRA arms, with their baselines, that differ in the model alone: at least two widths."""
+    """LoRA arms, with their baselines, that differ in the model alone: at least two widths.
+
+    Models in different precision are no such group: precision moves the ratio too (C22).
+    """
     flat = settings(sweep)
     groups: dict[str, list[tuple[int, Comparison]]] = {}
     for pair in pairs(sweep):
         width = None if pair.baseline is None else hidden_size(sweep, pair.arm)
         if width is not None:
             key = fingerprint(flat[pair.arm.name], ("model",))
+            key += str(value(sweep, pair.arm, "model.dtype"))
             groups.setdefault(key, []).append((width, pair))
     ordered = (sorted(group, key=lambda one: one[0]) for group in groups.values())
     return [group for group in ordered if len({width for width, _ in group}) > 1]
@@ -109,7 +114,8 @@ def _check_group(sweep: Sweep, group: Group, search: SearchSummary) -> Verdict:
     if len({point.width for point in points}) >= MIN_WIDTHS:
         slope = _slope(points)
     decision = _decide(points, obstacles, slope)
-    flags = (*(one.flag for one in obstacles), *_error_flags(points))
+    notes = (flag for point in points for flag in point.flags)
+    flags = (*(one.flag for one in obstacles), *_error_flags(points), *notes)
     seeds = min((point.contrast.n for point in points), default=0)
     return decided("C20", statement, names, decision, slope, flags, seeds)
 
@@ -124,7 +130,8 @@ def _points(group: Group, search: SearchSummary) -> tuple[list[_Point], list[Obs
         if obstacle is not None:
             obstacles.append(obstacle)
             continue
-        points.append(_Point(width, pair, log_ratio(own, other, search.fraction)))
+        flags = lr_ratio(own, other, search.fraction).flags
+        points.append(_Point(width, pair, log_ratio(own, other, search.fraction), flags))
     return points, obstacles
 
 
@@ -205,8 +212,8 @@ CLAIM = Claim(
     criterion=(
         "Slope of log ratio on log hidden size by weighted least squares, from 4 widths whose "
         "log10 ratio has a standard error of at most 0.06: supported if the 90 % interval lies "
-        "above 0, refuted if it lies wholly below 0.25, half of what theory expects (0.5), else "
-        "undecided."
+        "above 0; else refuted if it lies wholly below 0.25, half of what theory expects (0.5); "
+        "else undecided."
     ),
     unit="slope",
     question="Does the ratio of learning rates grow with the model?",

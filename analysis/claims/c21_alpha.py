@@ -6,9 +6,9 @@ import math
 from collections.abc import Sequence
 
 from analysis.claims.claim import Claim
-from analysis.claims.comparison import Comparer, stopped_early
+from analysis.claims.comparison import Comparer
 from analysis.claims.groups import matched, model_and_task, value
-from analysis.claims.pairwise import Family, Pair, family, family_verdict, judge_family, ratio_text
+from analysis.claims.pairwise import Family, family, family_verdict, judge_family, ratio_text
 from analysis.claims.ratios import seeds_advice
 from analysis.claims.verdict import SUPPORTED, UNDECIDED, Decision, Verdict, undecided
 from analysis.estimates.search import SearchSummary
@@ -66,10 +66,10 @@ def _check_group(comparer: Comparer, group: Sequence[Arm], search: SearchSummary
     shown = ", ".join(f"{alphas[arm.name]:g}" for arm in group)
     statement = (
         f"At rank {group[0].rank} and alpha {shown}, alpha x the best learning rate is the same "
-        f"within a factor of {FACTOR:g} while the best learning rate differs: "
+        f"within a factor of {FACTOR:g} while the best learning rate falls: "
         f"{model_and_task(sweep, group[0])}."
     )
-    obstacle = stopped_early(sweep) or comparer.stopped_or_unfinished
+    obstacle = comparer.stopped_or_unfinished
     if obstacle is not None:
         return undecided("C21", statement, tuple(arm.name for arm in group), obstacle)
     products = family(comparer, group, search, lambda arm: alphas[arm.name])
@@ -78,27 +78,29 @@ def _check_group(comparer: Comparer, group: Sequence[Arm], search: SearchSummary
 
 
 def _decide(products: Family, rates: Family) -> Decision:
-    """Equal products explain something only where the learning rates themselves differ.
+    """Equal products explain something only where the learning rate falls as alpha grows.
 
-    Whether they do is asked of the smallest and the largest alpha, a pair no result has chosen.
+    Whether it does is asked of the smallest and the largest alpha, a pair no result has chosen.
+    Alphas close to each other may have equal products while the rate moves the other way.
     """
     decision = judge_family(products, FACTOR, "products alpha x LR*")
     ends = rates.ends
     if decision.verdict != SUPPORTED or ends is None:
         return decision
     text = f"LR* of {ends.second.name} over {ends.first.name} is {ratio_text(ends.ratio)}"
-    if _differs(ends):
+    low, high = ends.ratio.interval or (0.0, math.inf)
+    if high < 1:
         return Decision(SUPPORTED, f"{decision.reason} {text}: the step is what alpha changes.")
+    if low > 1:
+        reason = (
+            f"{decision.reason} Yet {text}: it grows with alpha, which a step does not explain."
+        )
+        return Decision(UNDECIDED, reason, "alphas that lie further apart")
     advice, missing = seeds_advice(ends.contrast, abs(ends.contrast.point))
     reason = (
         f"{decision.reason} Yet {text}, which holds 1, so there is nothing to explain: {advice}."
     )
     return Decision(UNDECIDED, reason, f"{missing}, or alphas that lie further apart")
-
-
-def _differs(pair: Pair) -> bool:
-    interval = pair.ratio.interval
-    return interval is not None and not interval[0] <= 1 <= interval[1]
 
 
 CLAIM = Claim(
@@ -107,8 +109,9 @@ CLAIM = Claim(
     statement="What alpha does to LoRA is to change its step: alpha x learning rate counts.",
     criterion=(
         "LoRA arms of one rank that differ in alpha alone. Supported if all pairs' 90 % intervals "
-        "of the ratio of alpha x LR* lie inside [1/2, 2] while LR* itself differs between smallest "
-        "and largest alpha; refuted if any pair lies wholly outside after Holm's correction."
+        "of the ratio of alpha x LR* lie inside [1/2, 2] while LR* itself is smaller at the "
+        "largest alpha than at the smallest; refuted if any pair lies wholly outside after Holm's "
+        "correction."
     ),
     unit="ratio",
     question="Are effects of alpha, and of a rank that alpha goes with, effects of step size?",

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.claims.comparison import Comparison
-from analysis.claims.margin import margin_of, never_evaluated
+from analysis.claims.margin import margin_of
 from analysis.claims.verdict import Obstacle
 from analysis.estimates.curve import LrCurve, oriented_scores
 from analysis.estimates.equivalence import beyond_margin_p, equivalence_p
@@ -168,7 +168,7 @@ class _Report:
 
     scores: NDArray[np.float64]
     """``[seeds]``, in the order of the declared seeds."""
-    base: float
+    base: float | None
     """The untrained model on the same prompts: the search has other prompts."""
 
 
@@ -198,19 +198,27 @@ def _from_report_seeds(
 
 
 def _report(sweep: Sweep, arm: str) -> _Report | Obstacle:
-    rows = reported(sweep, arm).sort_values("seed")
+    rows = reported(sweep, arm)
+    scores = report_scores(sweep, arm)
     declared = sorted(sweep.experiment["seeds"]["report"])
-    if list(rows["seed"]) != declared:
+    if list(scores) != declared:
         return Obstacle(
             "incomplete",
-            f"{arm} has scores for the report seeds {_listed(rows['seed'])}, declared are "
+            f"{arm} has scores for the report seeds {_listed(scores)}, declared are "
             f"{_listed(declared)}: run exactly those.",
             f"the report seeds {_listed(declared)} of {arm}",
         )
     base = oriented_scores(rows, "score_base")
-    if np.isnan(base).all():
-        return never_evaluated(f"No report run of {arm} evaluated the untrained model")
-    return _Report(oriented_scores(rows, "score_final"), float(np.nanmean(base)))
+    known = None if np.isnan(base).all() else float(np.nanmean(base))
+    return _Report(np.array(list(scores.values())), known)
+
+
+def report_scores(sweep: Sweep, arm: str) -> dict[int, float]:
+    """Report scores of an arm by ascending seed, higher is better; runs of one seed are one."""
+    rows = reported(sweep, arm)
+    scores = rows.assign(oriented=oriented_scores(rows, "score_final"))
+    means = scores.groupby("seed")["oriented"].mean()
+    return dict(zip(means.index.astype(int), means.astype(float), strict=True))
 
 
 def _listed(seeds: Iterable[int]) -> str:
@@ -229,6 +237,8 @@ def _pooled(
     cells = []
     for name, report in zip(comparison.names, reports, strict=True):
         scores = report.scores
+        if report.base is None:  # nothing to tell a collapse by
+            return None
         collapsed = scores.min() < (report.base + float(np.median(scores))) / 2
         if collapsed or np.ptp(scores) <= NO_SPREAD:
             return None

@@ -8,11 +8,17 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from analysis.claims.comparison import Comparer
-from analysis.claims.ratios import assumed_note, curve_obstacle, seeds_advice, why_unstated
+from analysis.claims.ratios import (
+    assumed_note,
+    curve_obstacle,
+    on_one_base,
+    seeds_advice,
+    why_unstated,
+)
 from analysis.claims.verdict import (
     LEVEL,
     REFUTED,
@@ -22,10 +28,11 @@ from analysis.claims.verdict import (
     Obstacle,
     Verdict,
     decided,
+    seeds_text,
 )
 from analysis.estimates.curve import LrCurve
 from analysis.estimates.equivalence import beyond_margin_p, equivalence_p, holm
-from analysis.estimates.optimum import log_ratio
+from analysis.estimates.optimum import log_ratio, optimum
 from analysis.estimates.search import SearchSummary
 from analysis.estimates.stats import MIN_SEEDS, Contrast, Estimate
 from analysis.reading.arms import Arm
@@ -89,29 +96,35 @@ def family(
         search: Of the same sweep.
         scale: Factor of each arm's LR* in what is compared; alpha, for alpha x LR*.
     """
+    known = [search.curves[arm.name] for arm in group if arm.name in search.curves]
+    curves = {curve.arm: curve for curve in on_one_base(known)}
     kept: list[Arm] = []
     left_out: list[tuple[Arm, Obstacle]] = []
     for arm in group:
-        obstacle = _alone(comparer, arm, kept[0] if kept else arm, search)
+        obstacle = _alone(comparer, arm, kept[0] if kept else arm, search, curves)
         if obstacle is None:
             kept.append(arm)
         else:
             left_out.append((arm, obstacle))
-    curves = [search.curves[arm.name] for arm in kept]
     pairs = [
-        Pair(a, b, _contrast(curve_b, curve_a, search.fraction, scale(b) / scale(a)))
-        for (a, curve_a), (b, curve_b) in itertools.combinations(zip(kept, curves, strict=True), 2)
+        Pair(a, b, _contrast(curves[b.name], curves[a.name], search.fraction, scale(b) / scale(a)))
+        for a, b in itertools.combinations(kept, 2)
     ]
-    return Family(
-        tuple(group), tuple(kept), tuple(curves), tuple(pairs), tuple(left_out), search.fraction
-    )
+    own = tuple(curves[arm.name] for arm in kept)
+    return Family(tuple(group), tuple(kept), own, tuple(pairs), tuple(left_out), search.fraction)
 
 
-def _alone(comparer: Comparer, arm: Arm, other: Arm, search: SearchSummary) -> Obstacle | None:
+def _alone(
+    comparer: Comparer,
+    arm: Arm,
+    other: Arm,
+    search: SearchSummary,
+    curves: Mapping[str, LrCurve],
+) -> Obstacle | None:
     """Why an arm has no place in a family, if so; few seeds are said of the family as a whole."""
     obstacle = curve_obstacle(comparer.compare(arm, other), search)
     if obstacle is None:
-        obstacle = why_unstated(search.curves[arm.name], search.fraction)
+        obstacle = why_unstated(curves[arm.name], search.fraction)
     return None if obstacle is not None and obstacle.flag == "few_seeds" else obstacle
 
 
@@ -126,8 +139,7 @@ def family_verdict(
     """The verdict on a family; its estimate is the ratio of the last arm to the first."""
     ends = found.ends.ratio if found.ends else None
     flags = [obstacle.flag for _, obstacle in found.left_out]
-    if 0 < found.n < MIN_SEEDS:
-        flags.append("few_seeds")
+    flags += [flag for one in found.curves for flag in optimum(one, found.fraction).flags]
     left_out = " ".join(obstacle.reason for _, obstacle in found.left_out)
     reason = decision.reason + (f" Left out: {left_out}" if left_out else "") + note
     arms = tuple(arm.name for arm in found.group)
@@ -139,7 +151,8 @@ def judge_family(found: Family, factor: float, noun: str) -> Decision:
     """Whether all pairs agree within a factor.
 
     Supported if every pair's 90 % interval lies inside [1/factor, factor]; refuted if any lies
-    wholly outside after Holm's correction over pairs; else undecided.
+    wholly outside after Holm's correction over pairs; else undecided. An arm that is left out is
+    one of those the statement names, so it keeps the family from support, never from refutation.
 
     Args:
         found: The family.
@@ -162,13 +175,26 @@ def judge_family(found: Family, factor: float, noun: str) -> Decision:
         return Decision(REFUTED, f"{names} lies wholly outside {band}{holm_note}.")
     if not doubtful:
         pairs = "The pair lies" if count == 1 else f"All {count} pairs lie"
-        return Decision(SUPPORTED, f"{pairs} inside {band}: the {noun} agree{_ends_text(found)}.")
+        text = f"{pairs} inside {band}: the {noun} agree{_ends_text(found)}"
+        return _unless_left_out(found, text)
     names = ", ".join(pair.text for pair in doubtful)
     held = f"{len(doubtful)} of {count} pairs not inside {band} ({names})"
     if count == 1:
         held = f"{names} crosses a bound of {band}"
     clause, missing = _advice(doubtful, margin)
     return Decision(UNDECIDED, f"{held}: {clause}.", missing)
+
+
+def _unless_left_out(found: Family, text: str) -> Decision:
+    if not found.left_out:
+        return Decision(SUPPORTED, f"{text}.")
+    names = ", ".join(arm.name for arm, _ in found.left_out)
+    return Decision(UNDECIDED, f"{text}, but {names} cannot be judged.", _lacking(found))
+
+
+def _lacking(found: Family) -> str:
+    """What would bring the arms that are left out back in."""
+    return "; ".join(filter(None, (obstacle.missing for _, obstacle in found.left_out)))
 
 
 def _ends_text(found: Family) -> str:
@@ -192,9 +218,8 @@ def _distance(pair: Pair, margin: float) -> float:
 
 
 def _too_few_arms(found: Family) -> Decision:
-    missing = "; ".join(filter(None, (obstacle.missing for _, obstacle in found.left_out)))
     known = f"Only of {found.kept[0].name} is" if found.kept else "Of no arm is"
-    return Decision(UNDECIDED, f"{known} the optimum known, and two are needed.", missing)
+    return Decision(UNDECIDED, f"{known} the optimum known, and two are needed.", _lacking(found))
 
 
 def _too_few_seeds(found: Family, noun: str) -> Decision:
@@ -207,10 +232,8 @@ def _too_few_seeds(found: Family, noun: str) -> Decision:
     few = "one seed cannot" if found.n == 1 else "two seeds cannot"
     text = f"{few[0].upper()}{few[1:]} carry an interval. The {noun} over that of "
     text += f"{found.kept[0].name}: {points}."
-    more = MIN_SEEDS - found.n
-    missing = f"{more} more search seed{'' if more == 1 else 's'}"
     note = assumed_note(found.curves[-1], found.curves[0], found.fraction)
-    return Decision(UNDECIDED, text + note, missing)
+    return Decision(UNDECIDED, text + note, seeds_text(MIN_SEEDS - found.n, "search"))
 
 
 def linear(contrast: Contrast) -> Estimate:

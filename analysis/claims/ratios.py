@@ -10,6 +10,7 @@ from analysis.claims.comparison import Comparison
 from analysis.claims.verdict import Obstacle, missing_seeds, more_seeds, seeds_text
 from analysis.estimates.curve import LrCurve
 from analysis.estimates.optimum import assumed_ratio, optimum
+from analysis.estimates.plateau import FRACTION
 from analysis.estimates.search import SearchSummary
 from analysis.estimates.stats import MIN_SEEDS, Contrast
 from analysis.reading.arms import rate_text
@@ -44,7 +45,7 @@ def curve_obstacle(comparison: Comparison, search: SearchSummary) -> Obstacle | 
 
 def unstated(curves: Sequence[LrCurve], fraction: float) -> Obstacle | None:
     """What keeps arms from an estimate with an interval, all of it; None if nothing does."""
-    found = list(filter(None, (why_unstated(curve, fraction) for curve in curves)))
+    found = list(filter(None, (why_unstated(curve, fraction) for curve in on_one_base(curves))))
     if not found:
         return None
     reasons, lacks = ([getattr(one, part) for one in found] for part in ("reason", "missing"))
@@ -54,9 +55,18 @@ def unstated(curves: Sequence[LrCurve], fraction: float) -> Obstacle | None:
     return Obstacle(found[0].flag, " ".join(reasons), "; ".join(dict.fromkeys(lacks)))
 
 
+def on_one_base(curves: Sequence[LrCurve]) -> list[LrCurve]:
+    """The curves as a ratio reads them: where one has no base, all go by their parabolas."""
+    if all(curve.base is not None for curve in curves):
+        return list(curves)
+    return [replace(curve, base=None) for curve in curves]
+
+
 def why_unstated(curve: LrCurve, fraction: float) -> Obstacle | None:
     """What keeps one arm from an estimate with an interval, and what would change that."""
     arm, flags = curve.arm, optimum(curve, fraction).flags
+    if "flat" in flags and "flat" not in optimum(curve, FRACTION).flags:
+        return _dragged(arm, fraction)
     if "flat" in flags:
         over = "the grid" if curve.base is None else "the untrained model"
         return Obstacle(
@@ -75,6 +85,17 @@ def why_unstated(curve: LrCurve, fraction: float) -> Obstacle | None:
             f"learning rates beside the plateau of {arm}",
         )
     return _few_seeds([curve]) if "few_seeds" in flags else None
+
+
+def _dragged(arm: str, fraction: float) -> Obstacle:
+    """The arm is not flat by itself: a shallow one sets the threshold that all arms share."""
+    return Obstacle(
+        "flat",
+        f"The shallowest curve of the sweep sets the plateau's threshold for every arm, "
+        f"{fraction:.2g} of the rise below the top, which is inside the noise of {arm}: extend the "
+        "grid of the shallowest arm upwards, or judge the two apart.",
+        f"a wider grid of the shallowest arm, or an experiment without it for {arm}",
+    )
 
 
 def _edge(curve: LrCurve, side: str) -> Obstacle:

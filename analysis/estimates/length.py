@@ -56,7 +56,8 @@ def curves_at(sweep: Sweep, step: int) -> dict[str, LrCurve]:
         step: One of :func:`evaluation_steps`.
 
     Returns:
-        Curves by arm; an arm with a run that was not evaluated by then is left out.
+        Curves by arm; an arm with a run that was not evaluated by then, or that was over before
+        without diverging, is left out.
 
     Raises:
         ValueError: if no search run was evaluated at that step.
@@ -68,9 +69,10 @@ def curves_at(sweep: Sweep, step: int) -> dict[str, LrCurve]:
 
 
 def _curves(runs: pd.DataFrame, scores: pd.DataFrame, step: int) -> dict[str, LrCurve]:
-    ended = (runs["status"] == "diverged") & (runs["steps_done"].astype(float) < step)
-    alive = runs["status"].isin(SCORED_STATUSES) & ~ended
+    over = runs["steps_done"].astype(float) < step
+    alive = runs["status"].isin(SCORED_STATUSES) & ~(over & (runs["status"] == "diverged"))
     reached = scores.loc[:, :step].ffill(axis=1)[step].reindex(runs["run_id"]).to_numpy()
+    reached = np.where(over, np.nan, reached)  # arms of larger batches take fewer steps
     return learning_rate_curves(
         runs.assign(
             score_final=np.where(alive, reached, runs["score_final"].astype(float)),

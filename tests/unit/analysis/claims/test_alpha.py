@@ -65,6 +65,17 @@ def test_alphas_that_hardly_differ_have_nothing_to_explain() -> None:
     assert found.missing.endswith(", or alphas that lie further apart")
 
 
+def test_a_rate_that_grows_with_alpha_is_no_step_size() -> None:
+    # The products differ by 36/32 x 1.35 = 1.5, inside the factor of 2, and yet the rate rises.
+    names, alphas = ("lora-r8-a32", "lora-r8-a36"), (32.0, 36.0)
+    truths = {names[0]: MED, names[1]: MED.shifted(math.log10(1.35))}
+    methods = {name: {"lora_alpha": alpha} for name, alpha in zip(names, alphas, strict=True)}
+    curves = world(truths, Design(seeds=20, spacing=0.1, points=20))
+    found = verdict(experiment(curves, methods=methods))
+    assert (found.verdict, found.missing) == ("undecided", "alphas that lie further apart")
+    assert "The pair lies inside [0.5, 2]" in found.reason and "grows with alpha" in found.reason
+
+
 def test_a_half_way_power_on_coarse_grids_is_undecided() -> None:
     found = verdict(sweep(-0.75, (8.0, 128.0), Design(seeds=3, spacing=0.5, points=6)))
     assert found.verdict == "undecided" and found.missing
@@ -82,7 +93,8 @@ def test_an_edge_is_left_out_and_named() -> None:
     curves["lora-r8-a32"] = cut_above(curves["lora-r8-a32"])
     methods = {f"lora-r8-a{alpha:g}": {"lora_alpha": alpha} for alpha in ALPHAS}
     found = verdict(experiment(curves, methods=methods))
-    assert found.verdict == "supported" and "edge_high" in found.flags
+    assert found.verdict == "undecided" and "edge_high" in found.flags
+    assert found.missing == "extend the grid of lora-r8-a32 upwards"
     assert "Left out: Extend the grid of lora-r8-a32 upwards" in found.reason
 
 

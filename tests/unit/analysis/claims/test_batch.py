@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import statsmodels.api as sm
 
@@ -96,7 +97,8 @@ def test_ranks_that_lose_alike_share_the_slope() -> None:
 
 def test_ranks_that_lose_otherwise_refute_that_they_share_it() -> None:
     shared = verdicts(sweep({1: (0.0, 0.06, 0.12, 0.18), 8: (0.0, 0.0, 0.0, 0.0)}))[-1]
-    assert shared.verdict == "refuted" and "ranks 1 and 8 differ by more than" in shared.reason
+    assert shared.verdict == "refuted" and "differ by more than ±0.02" in shared.reason
+    assert "ranks 1 and 8 (-0.0" in shared.reason  # with the number and its interval
 
 
 @pytest.mark.parametrize(("error", "expected"), [(0.0106, "undecided"), (0.009, "refuted")])
@@ -149,4 +151,35 @@ def test_too_few_report_seeds_are_undecided(seeds: int, flag: str) -> None:
 
 def test_two_batch_sizes_are_not_addressed() -> None:
     lack = c07_batch.CLAIM.lacks(sweep({8: (0.0, 0.03)}, batches=BATCHES[:2]))
-    assert lack == "LoRA and FullFT arms at 3 batch sizes or more"
+    assert lack == "LoRA and FullFT arms at 3 batch sizes or more, of equal prompts or steps"
+
+
+def test_equal_prompts_and_equal_steps_are_two_questions() -> None:
+    # Twice the batches, once at 1200 prompts and once at 150 steps: the longer runs gain 0.1.
+    given = sweep({8: (0.0, 0.0, 0.0, 0.0)})
+    arms, runs = dict(given.plan["arms"]), [given.runs]
+    for name in [name for name in arms if not name.endswith("b8")]:
+        longer = f"{name.replace('-b', '-a-b')}"  # sorts before its shorter twin
+        config = arms[name]["config"]
+        objective = {**config["objective"], "steps": 150}
+        arms[longer] = {**arms[name], "config": {**config, "objective": objective}}
+        rows = given.runs[given.runs["arm"] == name]
+        gain = 0.1 if name.startswith("lora") else 0.0
+        scores = rows["score_final"] + gain * (rows["phase"] == "report")
+        ids = rows["run_id"].str.replace(name, longer)
+        runs.append(rows.assign(arm=longer, run_id=ids, score_final=scores))
+    frame = pd.concat(runs, ignore_index=True)
+    planned = frame[["run_id", "arm", "phase", "learning_rate", "seed", "status"]]
+    given = replace(given, plan={**given.plan, "arms": arms}, runs=frame, planned=planned)
+    found = {v.statement.split(" at equal ")[1].split(":")[0]: v for v in verdicts(given)}
+    assert set(found) == {"prompts", "steps"}
+    assert found["prompts"].estimate == pytest.approx(0.0, abs=0.01)
+    assert found["prompts"].arms[:4] == tuple(f"lora-r8-b{b}" for b in BATCHES)
+    assert found["steps"].arms[1:4] == tuple(f"lora-r8-a-b{b}" for b in BATCHES[1:])
+
+
+def test_batches_of_neither_equal_prompts_nor_steps_are_not_addressed() -> None:
+    given = sweep({8: (0.0, 0.0, 0.0)}, batches=BATCHES[:3])
+    for name, arm in given.plan["arms"].items():
+        arm["config"]["objective"]["steps"] = {"8": 150, "16": 200, "32": 99}[name.split("-b")[1]]
+    assert c07_batch.CLAIM.lacks(given)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,7 @@ PARAMETERS = {  # per unit of rank, of lab64: attention 1,024 of 2,816
 def sweep(report: Mapping[str, Sequence[float]] | None = None, **settings: Any) -> Sweep:
     names = list(report) if report else list(PARAMETERS)
     methods = {name: {"target_modules": TARGETS[name.split("-")[-1]]} for name in names}
-    facts = {name: {"trainable_params": PARAMETERS[name]} for name in names}
+    facts = {name: {"trainable_params": PARAMETERS.get(name)} for name in names}
     # A spread that differs by more than a factor of 2 keeps the paired t.
     curves = {name: search(name, 5.0 if name == "lora-r8-all" else 1.0) for name in names}
     defaults: dict[str, Any] = {"methods": methods, "facts": facts}
@@ -184,3 +185,17 @@ def test_a_sweep_of_one_layer_set_is_not_addressed() -> None:
     given = experiment({"full": search("full"), "lora-r8": search("lora-r8")})
     assert c08_layers.CLAIM.lacks(given).startswith("LoRA arms on all layers and on attention")
     assert not [v for v in check_claims(given) if v.claim_id == "C8"]
+
+
+def test_ranks_that_round_to_no_equal_count_ask_for_two_arms() -> None:
+    # Equal to all layers at rank 1 are the MLPs at 1.57, to rank 2 at 3.14: 3 is within 5 %.
+    facts = {"lora-r1-all": {"trainable_params": 2816}, "lora-r1-mlp": {"trainable_params": 1792}}
+    found = verdicts({"lora-r1-all": FULL, "lora-r1-mlp": SAME}, facts=facts)[0]
+    assert found.missing == "one on all layers at rank 2 and an arm on the MLPs alone at rank 3"
+
+
+def test_which_of_two_scores_better_needs_no_untrained_model() -> None:
+    given = sweep({"lora-r8-all": FULL, "lora-r22-attn": LOWER})
+    bare = given.runs["score_base"].where(given.runs["phase"] == "search")
+    (found,) = judged(c08_layers.check, replace(given, runs=given.runs.assign(score_base=bare)))
+    assert found.verdict == "supported"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from analysis.claims import check_claims
@@ -171,3 +172,29 @@ def test_a_single_learning_rate_is_explained() -> None:
     found = check_claims(experiment(curves))
     assert {v.verdict for v in found} == {"undecided"}
     assert all(v.reason and v.missing for v in found)
+
+
+def test_a_report_seed_that_ran_twice_is_one_seed() -> None:
+    given = experiment(
+        {arm: search(arm) for arm in ("full", "lora-r8")}, {"full": FULL, "lora-r8": SAME}
+    )
+    twin = given.runs[(given.runs["arm"] == "lora-r8") & (given.runs["seed"] == 100)]
+    twin = twin[twin["phase"] == "report"].assign(score_final=SAME[0] + 0.02, run_id="twin")
+    runs = pd.concat([given.runs, twin], ignore_index=True)
+    planned = pd.concat([given.planned, twin[list(given.planned)]], ignore_index=True)
+    found = judged(parity_checks, replace(given, runs=runs, planned=planned))[0]
+    assert (found.verdict, found.n_seeds) == ("supported", 5)
+    once = judged(parity_checks, given)[0]
+    assert found.estimate == pytest.approx((once.estimate or 0) + 0.01 / 5)
+
+
+def test_a_report_without_a_base_is_judged_by_a_declared_margin_and_the_paired_t() -> None:
+    given = experiment(
+        {arm: search(arm) for arm in ("full", "lora-r8")},
+        {"full": FULL, "lora-r8": SAME},
+        margin=0.05,
+    )
+    bare = given.runs["score_base"].where(given.runs["phase"] == "search")
+    found = judged(parity_checks, replace(given, runs=given.runs.assign(score_base=bare)))[0]
+    assert (found.verdict, found.flags) == ("supported", ())
+    assert "paired t" in found.reason

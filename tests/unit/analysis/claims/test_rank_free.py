@@ -18,7 +18,7 @@ from analysis.estimates.optimum import log_ratio, lr_ratio, optimum
 from analysis.estimates.search import search_summary
 from analysis.simulate.draws import Design
 from tests.unit.analysis.claims.worlds import COARSE, FIVE_SEEDS, cut_above, only, world
-from tests.unit.analysis.simulated_sweeps import MED, experiment, judged
+from tests.unit.analysis.simulated_sweeps import MED, curve, experiment, judged
 
 RANKS = (4, 16, 64)
 
@@ -94,9 +94,31 @@ def test_an_arm_on_the_edge_is_left_out_and_named() -> None:
     arms = curves((1, 1, 6))
     arms["lora-r64"] = cut_above(arms["lora-r64"])
     found = verdict(arms)
-    assert found.verdict == "supported" and "edge_high" in found.flags
+    # Its rate is six times the others': what agrees without it supports nothing about it.
+    assert found.verdict == "undecided" and "edge_high" in found.flags
+    assert found.missing == "extend the grid of lora-r64 upwards"
     assert "Left out: Extend the grid of lora-r64 upwards" in found.reason
     assert "The pair lies inside [0.5, 2]" in found.reason
+    assert "but lora-r64 cannot be judged" in found.reason
+
+
+def test_an_arm_on_the_edge_does_not_shield_the_others_from_refutation() -> None:
+    arms = curves((1, 10, 1))
+    arms["lora-r64"] = cut_above(arms["lora-r64"])
+    found = verdict(arms)
+    assert found.verdict == "refuted" and "edge_high" in found.flags
+
+
+def test_an_arm_without_a_base_puts_all_on_parabolas_and_their_flags() -> None:
+    # The plateau of r4 is bracketed, and its best rate is the last: by a parabola, an edge.
+    rates = tuple(10.0 ** (np.arange(7) / 4 - 5))
+    rows = np.array([[0.2, 0.3, 0.8, 0.8, 0.8, 0.2, 0.81]] * 3) + np.array([[-0.01], [0], [0.01]])
+    humped = np.array([[0.2, 0.3, 0.5, 0.8, 0.6, 0.3, 0.2]] * 3) + np.array([[-0.01], [0], [0.01]])
+    arms = {"lora-r4": curve(rows, rates, arm="lora-r4")}
+    arms["lora-r16"] = curve(humped, rates, arm="lora-r16", base=None)
+    found = verdict(arms)
+    assert found.verdict == "undecided" and "edge_high" in found.flags
+    assert "edge_high" not in optimum(arms["lora-r4"], 0.2).flags
 
 
 def test_a_flat_arm_is_left_out_and_named() -> None:
@@ -169,3 +191,11 @@ def test_ranks_at_the_bound_are_seldom_refuted_or_supported(n: int, allowed: flo
     found = [verdict(world(truths, Design(seeds=3), i)).verdict for i in range(n)]
     assert found.count("refuted") / n <= allowed
     assert found.count("supported") / n <= allowed
+
+
+def test_a_curve_of_two_humps_is_flagged_though_it_is_judged() -> None:
+    arms = curves((1, 1, 1))
+    rates = arms["lora-r64"].learning_rates
+    arms["lora-r64"] = curve([[0.2, 0.3, 0.8, 0.8, 0.2, 0.8, 0.1, 0.1, 0.1]] * 3, rates[:9])
+    arms["lora-r64"] = replace(arms["lora-r64"], arm="lora-r64")
+    assert "not_unimodal" in verdict(arms).flags

@@ -86,6 +86,19 @@ def test_the_slope_is_that_of_the_four_log_ratios() -> None:
     assert slope is not None and found.interval == slope.estimate().interval
 
 
+def test_a_last_step_without_a_ratio_is_not_quoted() -> None:
+    given = sweep(-0.6)
+    # At the last evaluation LoRA no longer falls off inside its grid: an edge gives no ratio.
+    late = given.metrics["run_id"].str.startswith("lora") & (given.metrics["step"] == STEPS[-1])
+    metrics = given.metrics.assign(value=given.metrics["value"].where(~late, 0.8))
+    arm, full = (
+        {s: curves_at(replace(given, metrics=metrics), s)[name] for s in STEPS}
+        for name in ("lora-r8", "full")
+    )
+    text = c04_short_run._ends_text(arm, full, 0.2)
+    assert text.startswith("ratio at step 100: ") and "[" in text
+
+
 def test_two_seeds_give_a_point_and_ask_for_one_more() -> None:
     found = verdict(sweep(-0.6, replace(DESIGN, seeds=2)))
     assert (found.verdict, found.interval, found.missing) == (

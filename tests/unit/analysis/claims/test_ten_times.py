@@ -15,8 +15,10 @@ from analysis.estimates.optimum import assumed_ratio, lr_ratio
 from analysis.estimates.plateau import shared_fraction
 from analysis.estimates.search import search_summary
 from analysis.simulate.draws import ArmTruth, Design, simulate_pair
+from tests.unit.analysis.claims.worlds import world
 from tests.unit.analysis.simulated_sweeps import (
     MED,
+    curve,
     experiment,
     judged,
 )
@@ -230,3 +232,17 @@ def test_an_edge_still_gives_the_ratio_of_the_other_flank() -> None:
     assert verdict(cut, baseline).reason.endswith(
         f"The ramps of the two plateaus give {ramp.point:.1f} [{low:.1f}, {high:.1f}]."
     )
+
+
+def test_an_arm_whose_threshold_a_shallow_one_sets_is_not_told_to_train_longer() -> None:
+    # Another model's grid ends just behind its top, and it is nearly free of noise.
+    shallow = np.array([0.2, 0.4, 0.6, 0.7, 0.78, 0.80, 0.81, 0.80, 0.79])
+    rows = shallow + np.random.default_rng(0).normal(0, 0.001, (5, 9))
+    arms = world({"full-a": MED, "lora-r8-a": MED.shifted(1)})
+    for name, first in (("full-b", -6), ("lora-r8-b", -5)):
+        arms[name] = curve(rows, tuple(10.0 ** (np.arange(9) / 4 + first)), arm=name)
+    models = {name: {"model": {"name": name[-1], "dtype": "float32"}} for name in arms}
+    found = judged(c03_ten_times.check, experiment(arms, configs=models))[0]
+    assert (found.arms, found.verdict) == (("lora-r8-a", "full-a"), "undecided")
+    assert "shallowest curve of the sweep sets" in found.reason
+    assert "train longer" not in found.reason

@@ -137,6 +137,16 @@ def test_one_seed_at_every_width_is_undecided() -> None:
     assert found.verdict == "undecided" and "2 more search seeds" in found.missing
 
 
+def test_widths_in_different_precision_are_not_one_course() -> None:
+    given = sweep(0.5)
+    for name, arm in given.plan["arms"].items():
+        wide = int(name.split("-w")[1]) > 300
+        arm["config"]["model"]["dtype"] = "bfloat16" if wide else "float32"
+    found = judged(c20_width.check, given)
+    assert [(len(v.arms), v.verdict) for v in found] == [(4, "undecided"), (4, "undecided")]
+    assert found[0].missing == "models of 2 more hidden sizes"
+
+
 def test_one_width_is_not_addressed() -> None:
     lack = c20_width.CLAIM.lacks(sweep(0.5, widths=WIDTHS[:1]))
     assert lack == "LoRA and FullFT arms on models of different hidden size"

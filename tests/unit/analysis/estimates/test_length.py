@@ -73,6 +73,26 @@ def test_a_step_that_some_run_skipped_is_none() -> None:
         curves_at(sweep(skipped), 30)
 
 
+def test_a_run_that_is_over_is_not_carried_on_to_longer_trainings() -> None:
+    # Arms of larger batches take fewer steps; step 20 is a length only of the longer arm.
+    both = experiment({"full": curve([[0.0, 0.0]], RATES), "full-b": curve([[0.0, 0.0]], RATES)})
+    short = both.runs["arm"] == "full-b"
+    runs = both.runs.assign(
+        final_window=1, steps_done=np.where(short, 10, 20), score_metric="eval/accuracy"
+    )
+    lines = [
+        (run, step, "eval/accuracy", 0.5)
+        for run, last in zip(runs["run_id"], runs["steps_done"], strict=True)
+        for step in range(0, last + 1, 10)
+    ]
+    metrics = pd.DataFrame(lines, columns=["run_id", "step", "metric", "value"])
+    found = curves_by_step(replace(both, runs=runs, metrics=metrics))
+    assert {step: sorted(curves) for step, curves in found.items()} == {
+        10: ["full", "full-b"],
+        20: ["full"],
+    }
+
+
 def test_without_evaluations_there_are_no_steps() -> None:
     found = sweep({})
     assert evaluation_steps(found) == []
