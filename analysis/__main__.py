@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import os
 import sys
 from collections.abc import Sequence
 
@@ -18,14 +19,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: Of the command line, without the program's name.
 
     Returns:
-        The exit code: 0, or 2 for input that cannot be used.
+        The exit code: 0, 2 for input that cannot be used, 130 if it was interrupted.
     """
-    options = _parser().parse_args(arguments)
     try:
+        options = _parser().parse_args(arguments)
         options.run(options)
+        sys.stdout.flush()
     except ValueError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
+    except BrokenPipeError:  # `... | head` has read enough; nothing may be written any more
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except OSError as error:
+        print(f"error: {error.filename}: {error.strerror}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("interrupted: run the command again", file=sys.stderr)
+        return 130
     return 0
 
 

@@ -10,6 +10,7 @@ from analysis.advising.published import Sourced, to_width
 from analysis.comparing.facts import ArmFacts, arm_facts
 from analysis.comparing.numbers import Quantity
 from analysis.comparing.side import Side
+from analysis.estimates.plateau import FRACTION
 from analysis.estimates.search import search_summary
 from analysis.estimates.stats import Estimate
 from analysis.reading.arms import model_name, task_name
@@ -96,8 +97,8 @@ def arms_of(owned: Sequence[OwnSweep], method: str) -> list[tuple[OwnSweep, ArmF
 
 
 def _own_arm(own: OwnSweep, facts: ArmFacts) -> OwnArm:
-    fraction = own.search.fraction
     optimum = own.search.optima.get(facts.name)
+    fraction = own.search.fractions.get(facts.name, FRACTION)
     return OwnArm(
         own=own,
         facts=facts,

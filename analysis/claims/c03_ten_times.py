@@ -70,12 +70,13 @@ def _check_arm(sweep: Sweep, pair: Comparison, search: SearchSummary) -> Verdict
     if obstacle is not None:
         return undecided("C3", statement, pair.names, obstacle)
     lora, full = (search.curves[name] for name in pair.names)
-    ratio = lr_ratio(lora, full, search.fraction)
-    decision = judge(lora, full, ratio, search.fraction)
+    fraction = search.fraction_of(*pair.names)
+    ratio = lr_ratio(lora, full, fraction)
+    decision = judge(lora, full, ratio, fraction)
     alpha, precision = alpha_note(sweep, lora.arm, search), precision_note(sweep, pair)
     assumed = ""
     if ratio.centre.interval is None:
-        assumed = assumed_note(lora, full, search.fraction)
+        assumed = assumed_note(lora, full, fraction)
     notes = {"alpha_rules_differ": alpha, "precision_unknown": precision}
     decision = replace(decision, reason=decision.reason + assumed + alpha + precision)
     flags = (*ratio.flags, *(flag for flag, note in notes.items() if note))

@@ -85,10 +85,11 @@ def _check_arm(sweep: Sweep, pair: Comparison, search: SearchSummary, lengths: L
         {step: curves[name] for step, curves in lengths.items() if name in curves}
         for name in pair.names
     )
-    slope = ratio_slope(arm, baseline, search.fraction)
+    fraction = search.fraction_of(*pair.names)
+    slope = ratio_slope(arm, baseline, fraction)
     if slope is None:
         return undecided("C4", statement, pair.names, NO_SLOPE)
-    decision = _decide(slope, _ends_text(arm, baseline, search.fraction))
+    decision = _decide(slope, _ends_text(arm, baseline, fraction))
     estimate = slope.estimate()
     flags = ("few_seeds",) if estimate.interval is None else ()
     return decided("C4", statement, pair.names, decision, estimate, flags)

@@ -57,10 +57,11 @@ def _check_arm(sweep: Sweep, pair: Comparison, search: SearchSummary) -> Verdict
     curves = [search.curves[name] for name in pair.names]
     if any(curve.base is None for curve in curves):
         return undecided("C6", statement, pair.names, NO_PLATEAU)
-    ratio = lr_ratio(curves[0], curves[1], search.fraction)
+    fraction = search.fraction_of(*pair.names)
+    ratio = lr_ratio(curves[0], curves[1], fraction)
     width = ratio.width_difference
-    blocked = unstated(curves, search.fraction) if width.interval is None else None
-    contrast = width_contrast(curves[0], curves[1], search.fraction)
+    blocked = unstated(curves, fraction) if width.interval is None else None
+    contrast = width_contrast(curves[0], curves[1], fraction)
     decision = _decide(pair, ratio, blocked, contrast)
     return decided("C6", statement, pair.names, decision, width, ratio.flags)
 

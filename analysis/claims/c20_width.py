@@ -126,12 +126,13 @@ def _points(group: Group, search: SearchSummary) -> tuple[list[_Point], list[Obs
         obstacle = curve_obstacle(pair, search)
         if obstacle is None:
             own, other = (search.curves[name] for name in pair.names)
-            obstacle = unstated((own, other), search.fraction)
+            fraction = search.fraction_of(*pair.names)
+            obstacle = unstated((own, other), fraction)
         if obstacle is not None:
             obstacles.append(obstacle)
             continue
-        flags = lr_ratio(own, other, search.fraction).flags
-        points.append(_Point(width, pair, log_ratio(own, other, search.fraction), flags))
+        flags = lr_ratio(own, other, fraction).flags
+        points.append(_Point(width, pair, log_ratio(own, other, fraction), flags))
     return points, obstacles
 
 

@@ -73,7 +73,7 @@ def _check_pair(sweep: Sweep, pair: Comparison, search: SearchSummary) -> Verdic
     if obstacle is not None:
         return undecided("C22", statement, pair.names, obstacle)
     own, other = (search.curves[name] for name in pair.names)
-    ratio = lr_ratio(own, other, search.fraction)
+    ratio = lr_ratio(own, other, search.fraction_of(*pair.names))
     decision = _decide(pair, search)
     reason = decision.reason + _by_precision(sweep, pair, search) + PROBES
     decision = replace(decision, reason=reason)
@@ -82,11 +82,12 @@ def _check_pair(sweep: Sweep, pair: Comparison, search: SearchSummary) -> Verdic
 
 def _decide(pair: Comparison, search: SearchSummary) -> Decision:
     curves = [search.curves[name] for name in pair.names]
-    blocked = unstated(curves, search.fraction)
+    fraction = search.fraction_of(*pair.names)
+    blocked = unstated(curves, fraction)
     if blocked is not None:
-        note = assumed_note(curves[0], curves[1], search.fraction)
+        note = assumed_note(curves[0], curves[1], fraction)
         return Decision(UNDECIDED, blocked.reason + note, blocked.missing)
-    contrast = log_ratio(curves[0], curves[1], search.fraction)
+    contrast = log_ratio(curves[0], curves[1], fraction)
     found = linear(contrast)
     low, high = found.interval or (0.0, math.inf)
     number = f"LR* in {MASTERS} over LR* in {PURE} is {ratio_text(found)}"
@@ -109,8 +110,9 @@ def _by_precision(sweep: Sweep, pair: Comparison, search: SearchSummary) -> str:
     for other in comparisons(sweep):
         if other.baseline in (pair.arm, pair.baseline) and curve_obstacle(other, search) is None:
             curves = [search.curves[name] for name in other.names]
-            if unstated(curves, search.fraction) is None:
-                ratio = linear(log_ratio(curves[0], curves[1], search.fraction))
+            fraction = search.fraction_of(*other.names)
+            if unstated(curves, fraction) is None:
+                ratio = linear(log_ratio(curves[0], curves[1], fraction))
                 parts.append(f"{other.names[0]}/{other.names[1]} {ratio_text(ratio)}")
     return f" LoRA over FullFT: {', '.join(parts)}." if parts else ""
 

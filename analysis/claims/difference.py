@@ -242,7 +242,7 @@ def _pooled(
         collapsed = scores.min() < (report.base + float(np.median(scores))) / 2
         if collapsed or np.ptp(scores) <= NO_SPREAD:
             return None
-        cells.append([*plateau_cells(search.curves[name], search.fraction), scores])
+        cells.append([*plateau_cells(search.curves[name], search.fraction_of(name)), scores])
     if not may_pool(*(pooled_sd(own, min_cells=2) for own in cells)):
         return None
     floor = pooled_sd([*cells[0], *cells[1]])

@@ -33,6 +33,7 @@ from analysis.claims.verdict import (
 from analysis.estimates.curve import LrCurve
 from analysis.estimates.equivalence import beyond_margin_p, equivalence_p, holm
 from analysis.estimates.optimum import log_ratio, optimum
+from analysis.estimates.plateau import FRACTION
 from analysis.estimates.search import SearchSummary
 from analysis.estimates.stats import MIN_SEEDS, Contrast, Estimate
 from analysis.reading.arms import Arm
@@ -106,12 +107,13 @@ def family(
             kept.append(arm)
         else:
             left_out.append((arm, obstacle))
+    fraction = min((search.fraction_of(arm.name) for arm in kept), default=FRACTION)
     pairs = [
-        Pair(a, b, _contrast(curves[b.name], curves[a.name], search.fraction, scale(b) / scale(a)))
+        Pair(a, b, _contrast(curves[b.name], curves[a.name], fraction, scale(b) / scale(a)))
         for a, b in itertools.combinations(kept, 2)
     ]
     own = tuple(curves[arm.name] for arm in kept)
-    return Family(tuple(group), tuple(kept), own, tuple(pairs), tuple(left_out), search.fraction)
+    return Family(tuple(group), tuple(kept), own, tuple(pairs), tuple(left_out), fraction)
 
 
 def _alone(
@@ -124,7 +126,7 @@ def _alone(
     """Why an arm has no place in a family, if so; few seeds are said of the family as a whole."""
     obstacle = curve_obstacle(comparer.compare(arm, other), search)
     if obstacle is None:
-        obstacle = why_unstated(curves[arm.name], search.fraction)
+        obstacle = why_unstated(curves[arm.name], search.fraction_of(arm.name))
     return None if obstacle is not None and obstacle.flag == "few_seeds" else obstacle
 
 

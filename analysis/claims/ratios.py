@@ -91,7 +91,7 @@ def _dragged(arm: str, fraction: float) -> Obstacle:
     """The arm is not flat by itself: a shallow one sets the threshold that all arms share."""
     return Obstacle(
         "flat",
-        f"The shallowest curve of the sweep sets the plateau's threshold for every arm, "
+        f"The shallowest curve of this model sets the plateau's threshold for all its arms, "
         f"{fraction:.2g} of the rise below the top, which is inside the noise of {arm}: extend the "
         "grid of the shallowest arm upwards, or judge the two apart.",
         f"a wider grid of the shallowest arm, or an experiment without it for {arm}",

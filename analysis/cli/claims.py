@@ -12,7 +12,7 @@ from analysis.reporting.json_text import claims_json
 
 HELP = "print the verdicts"
 EXAMPLES = """\
-  python -m analysis claims runs/quickstart          the verdicts, one a line
+  python -m analysis claims runs/quickstart          the verdicts and their reasons
   python -m analysis claims runs/quickstart --json   the verdicts for another program
 """
 
@@ -32,7 +32,7 @@ def run(options: Namespace) -> None:
     if options.json:
         print(claims_json(found))
         return
-    lines = (wording.first_line(sweep), wording.banner(sweep), *map(wording.verdict_line, found))
+    lines = (wording.first_line(sweep), wording.banner(sweep), *wording.verdict_lines(found))
     for line in filter(None, lines):
         print(line)
     for claim, lack in not_addressed(sweep):

@@ -41,6 +41,6 @@ def run(options: Namespace) -> None:
     if options.json:
         print(to_json(report.summary))
         return
-    for line in (*report.headlines, *map(wording.verdict_line, report.verdicts)):
+    for line in (*report.headlines, *wording.verdict_lines(report.verdicts)):
         print(line)
     print(f"report: {report.index}")

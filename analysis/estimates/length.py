@@ -7,16 +7,16 @@ and the curves say what a run had reached, not what a shorter one would.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 
 from analysis.estimates.curve import FloatArray, LrCurve, learning_rate_curves
 from analysis.estimates.grid_terms import LENGTH_SLOPE
-from analysis.estimates.optimum import EDGES, UNSTATED, LrRatio, lr_ratio
-from analysis.estimates.plateau import FRACTION, Plateau, find_plateau, shared_fraction
+from analysis.estimates.optimum import EDGES, UNSTATED
+from analysis.estimates.plateau import Plateau, find_plateau
 from analysis.estimates.stats import Contrast, welch_difference
 from analysis.reading.sweep import Sweep
 from study.records.record import SCORED_STATUSES
@@ -25,47 +25,23 @@ MIN_STEPS = 3
 """Fewer lengths give no slope: two points lie on a line whatever the truth."""
 
 
-@dataclass(frozen=True)
-class LengthRatio:
-    """The ratio of two arms, had training ended at a step."""
-
-    step: int
-    ratio: LrRatio
-
-
-def evaluation_steps(sweep: Sweep) -> list[int]:
-    """Steps after the first at which every scored search run that got so far was evaluated."""
-    return _steps(*_trajectories(sweep))
-
-
 def curves_by_step(sweep: Sweep) -> dict[int, dict[str, LrCurve]]:
-    """:func:`curves_at` of every evaluation step, from one pass over the evaluations."""
-    runs, scores = _trajectories(sweep)
-    return {step: _curves(runs, scores, step) for step in _steps(runs, scores)}
+    """Learning-rate curves as they were when training had reached each evaluation step.
 
-
-def curves_at(sweep: Sweep, step: int) -> dict[str, LrCurve]:
-    """Learning-rate curves as they were when training had reached ``step``.
-
-    A run scores the mean of its last ``final_window`` evaluations up to the step, the untrained
-    model's apart. A run that diverged before scores the declared worst value; one that diverges
-    later does not yet.
+    The steps are those after the first at which every scored search run that got so far was
+    evaluated. A run scores the mean of its last ``final_window`` evaluations up to the step, the
+    untrained model's apart. A run that diverged before scores the declared worst value; one that
+    diverges later does not yet.
 
     Args:
         sweep: Its search phase is read.
-        step: One of :func:`evaluation_steps`.
 
     Returns:
-        Curves by arm; an arm with a run that was not evaluated by then, or that was over before
-        without diverging, is left out.
-
-    Raises:
-        ValueError: if no search run was evaluated at that step.
+        Curves by step and arm; an arm with a run that was over before without diverging is left
+        out.
     """
     runs, scores = _trajectories(sweep)
-    if step not in scores.columns:
-        raise ValueError(f"no search run was evaluated at step {step}")
-    return _curves(runs, scores, step)
+    return {step: _curves(runs, scores, step) for step in _steps(runs, scores)}
 
 
 def _curves(runs: pd.DataFrame, scores: pd.DataFrame, step: int) -> dict[str, LrCurve]:
@@ -110,32 +86,6 @@ def _trajectories(sweep: Sweep) -> tuple[pd.DataFrame, pd.DataFrame]:
         before[own] = total.groupby(level="run_id").shift(int(width)).fillna(0.0)[own]
     means: pd.Series = (total - before) / np.minimum(count, widths)
     return runs, means.unstack("step").reindex(scored["run_id"])
-
-
-def ratio_by_length(
-    sweep: Sweep, pairs: Iterable[tuple[str, str]], fraction: float | None = None
-) -> dict[tuple[str, str], list[LengthRatio]]:
-    """The ratio of each pair of arms at every evaluation step, on one plateau threshold.
-
-    Args:
-        sweep: Its search phase is read.
-        pairs: ``(arm, baseline)``.
-        fraction: Of the plateau; None: shared by all arms at the last step.
-
-    Returns:
-        Ratios by pair in the order of steps; a pair lacks the steps at which an arm lacks runs.
-    """
-    curves = curves_by_step(sweep)
-    if fraction is None:
-        fraction = shared_fraction(curves[max(curves)].values()) if curves else FRACTION
-    return {
-        (arm, baseline): [
-            LengthRatio(step, lr_ratio(found[arm], found[baseline], fraction))
-            for step, found in curves.items()
-            if arm in found and baseline in found
-        ]
-        for arm, baseline in pairs
-    }
 
 
 def ratio_slope(

@@ -220,10 +220,13 @@ def plateau_cells(curve: LrCurve, fraction: float) -> list[FloatArray]:
     return [curve.scores[:, k] for k in np.flatnonzero(inside & ~lost.any(axis=0))]
 
 
-def noise_floor(curves: Iterable[LrCurve], fraction: float) -> PooledSd | None:
+def noise_floor(arms: Iterable[tuple[LrCurve, float]]) -> PooledSd | None:
     """Run SD of an experiment, pooled over the collapse-free plateau cells of all its arms.
+
+    Args:
+        arms: Every arm with the fraction of its plateau.
 
     Returns:
         The floor, or None if fewer than six cells carry one: "unavailable", to be said as such.
     """
-    return pooled_sd(cell for curve in curves for cell in plateau_cells(curve, fraction))
+    return pooled_sd(cell for curve, fraction in arms for cell in plateau_cells(curve, fraction))

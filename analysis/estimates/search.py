@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from analysis.estimates.curve import LrCurve, learning_rate_curves
 from analysis.estimates.optimum import Optimum, optimum
@@ -17,14 +19,19 @@ class SearchSummary:
 
     curves: dict[str, LrCurve]
     optima: dict[str, Optimum]
-    fraction: float
-    """Share of the rise below the top at which a plateau ends, the same for every arm."""
+    fractions: dict[str, float]
+    """By arm, the share of the rise below the top at which its plateau ends: the same for all arms
+    of one model, task and objective. A shallow curve of another model has no say in it."""
     floor: PooledSd | None
     """SD of a run, pooled over arms; None where too few cells carry one."""
 
+    def fraction_of(self, *arms: str) -> float:
+        """The fraction that a comparison of these arms uses: the smallest of theirs."""
+        return min(self.fractions[arm] for arm in arms)
+
 
 def search_summary(sweep: Sweep) -> SearchSummary:
-    """Curves and optima of the arms whose search has no hole, on one plateau threshold.
+    """Curves and optima of the arms whose search has no hole.
 
     A search with early stopping has none, whether or not a run was stopped: an arm that got through
     whole is no random one.
@@ -33,6 +40,25 @@ def search_summary(sweep: Sweep) -> SearchSummary:
     waiting = set(search["arm"][~search["run_id"].isin(sweep.runs["run_id"])])
     runs = sweep.runs[~sweep.runs["arm"].isin(waiting)]
     curves = {} if sweep.stops_early else learning_rate_curves(runs)
-    fraction = shared_fraction(curves.values())
-    optima = {name: optimum(curve, fraction) for name, curve in curves.items()}
-    return SearchSummary(curves, optima, fraction, noise_floor(curves.values(), fraction))
+    fractions = _fractions(sweep, curves)
+    optima = {name: optimum(curve, fractions[name]) for name, curve in curves.items()}
+    floor = noise_floor((curve, fractions[name]) for name, curve in curves.items())
+    return SearchSummary(curves, optima, fractions, floor)
+
+
+def _fractions(sweep: Sweep, curves: Mapping[str, LrCurve]) -> dict[str, float]:
+    groups: dict[str, list[str]] = {}
+    for name in curves:
+        groups.setdefault(_setting(sweep.plan["arms"][name]["config"]), []).append(name)
+    return {
+        name: fraction
+        for names in groups.values()
+        for fraction in (shared_fraction(curves[name] for name in names),)
+        for name in names
+    }
+
+
+def _setting(config: Mapping[str, Any]) -> str:
+    """Model, task and objective of an arm: arms that differ in them are never compared directly."""
+    model, objective = config.get("model", {}), config.get("objective", {})
+    return repr((model.get("name"), model.get("path"), config.get("task"), objective.get("name")))

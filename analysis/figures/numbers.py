@@ -11,6 +11,7 @@ import pandas as pd
 
 from analysis.claims.comparison import Comparison
 from analysis.claims.layers import parameters
+from analysis.estimates.optimum import Optimum
 from analysis.estimates.search import SearchSummary
 from analysis.estimates.stats import MIN_SEEDS, Estimate, cross_fitted_mean, mean_interval
 from analysis.reading.arms import Arm, arms, choice, reported, same_rate, scored
@@ -197,3 +198,14 @@ def no_score(sweep: Sweep, scores: ArmScores) -> str:
     if scores.phase == "report":
         return NO_SCORES
     return "No arm has a scored run, or its search has holes, so there is no score to draw."
+
+
+def located(optima: Iterable[Optimum | None]) -> str:
+    """What LR* is in these arms, in a sentence: it depends on whether a base is known."""
+    flags = [flag for found in optima if found for flag in found.flags]
+    if "parabola" in flags:
+        return (
+            "LR* is the vertex of a parabola through the best learning rate and its neighbours, on "
+            "the log axis, since the untrained model was never evaluated."
+        )
+    return "LR* is the middle of an arm's plateau, on the log axis."

@@ -15,7 +15,7 @@ from analysis.estimates.optimum import Optimum
 from analysis.estimates.search import SearchSummary
 from analysis.figures import marks, scales
 from analysis.figures.cast import Cast, cast
-from analysis.figures.numbers import no_optimum
+from analysis.figures.numbers import located, no_optimum
 from analysis.figures.rates import draw_plateau, plateau_handles
 from analysis.figures.spec import FigureSpec
 from analysis.figures.style import GREY
@@ -71,7 +71,7 @@ def draw_optima(data: OptimumFigure, ax: Axes) -> None:
         ax.fill_betweenx(ends, *window, color=GREY, alpha=0.15, linewidth=0)
         ax.plot([ten, ten], ends, color=GREY, linestyle=":", linewidth=1.4, zorder=1)
     scales.log_axis(ax.xaxis)
-    ax.set_xlabel("LR*, the middle of the plateau (learning rate)")
+    ax.set_xlabel("LR* (learning rate)")
     _label_rows(data, ax)
     estimates = [found.lr for _, found in data.rows if found]
     seeds = marks.seeds_text(estimates, "search seed", "arm", unstated=marks.ONLY_BOUNDS)
@@ -137,8 +137,8 @@ def _handles(data: OptimumFigure) -> list[Line2D]:
 
 def _caption(data: OptimumFigure) -> str:
     text = (
-        "LR* is the middle of an arm's plateau, on the log axis. An arrow instead of a bar at an "
-        "end: the plateau reaches the end of the grid, LR* is only a bound."
+        f"{located([found for _, found in data.rows])} An arrow at an end: the plateau or the best "
+        "learning rate reaches the end of the grid, LR* is only a bound."
     )
     unmarked = [f"{arm.name} ({_unmarked(o)})" for arm, o in data.rows if _unmarked(o)]
     if unmarked and len(data.cast.settings) > 1:

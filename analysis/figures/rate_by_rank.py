@@ -13,7 +13,7 @@ from analysis.estimates.optimum import Optimum
 from analysis.estimates.search import SearchSummary
 from analysis.figures import marks, scales
 from analysis.figures.cast import Cast, cast
-from analysis.figures.numbers import is_bound, no_optimum
+from analysis.figures.numbers import is_bound, located, no_optimum
 from analysis.figures.ranks import BAND
 from analysis.figures.spec import FigureSpec
 from analysis.figures.style import GREY
@@ -126,7 +126,8 @@ def _legend(data: RateByRankFigure, ax: Axes) -> None:
 
 def _caption(data: RateByRankFigure) -> str:
     return (
-        "LR* is the middle of the plateau. An arrow: the plateau reaches that end of the grid, so "
+        f"{located([found for _, found in data.rows])} An arrow: the plateau or the best learning "
+        "rate reaches that end of the grid, so "
         f"LR* is only a bound. Hatched: a factor of 2 about the geometric mean of the ranks from "
         f"{MIN_RANK} on, bounds left out; claim C5 says that they all lie within such a band. Arms "
         "without a mark have no LR*."

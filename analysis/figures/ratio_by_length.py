@@ -13,7 +13,6 @@ from analysis.claims.comparison import comparisons, lacks_baseline
 from analysis.estimates.curve import LrCurve
 from analysis.estimates.length import curves_by_step
 from analysis.estimates.optimum import lr_ratio
-from analysis.estimates.plateau import shared_fraction
 from analysis.estimates.search import SearchSummary
 from analysis.estimates.stats import Estimate
 from analysis.figures import marks, scales
@@ -61,8 +60,7 @@ def length_figure(sweep: Sweep, search: SearchSummary) -> LengthFigure:
     by_step = curves_by_step(sweep) if pairs else {}
     steps = spread(sorted(by_step), lengths(len(pairs)))
     curves = {step: by_step[step] for step in steps}
-    fraction = shared_fraction(curves[steps[-1]].values()) if steps else search.fraction
-    rows = [_curve(sweep, c.arm, c.names, curves, fraction) for c in pairs]
+    rows = [_curve(sweep, c.arm, c.names, curves, search.fraction_of(*c.names)) for c in pairs]
     return LengthFigure(
         found, unit(sweep), tuple(row for row in rows if row.lengths), not_judged(pairs)
     )
@@ -115,8 +113,7 @@ def draw_ratio_by_length(data: LengthFigure, ax: Axes) -> None:
             marks.draw_intervals(panel, places, curve.ratios, look.colour)
         scales.log_axis(panel.xaxis, scales.number_text)
         scales.log_axis(panel.yaxis, scales.number_text)
-    words = f"length of training ({data.unit.removeprefix('training ')}, log scale)"
-    marks.label(ax, words, "LR*(LoRA) / LR*(FullFT), log scale")
+    marks.label(ax, f"{data.unit} (log scale)", "LR*(LoRA) / LR*(FullFT), log scale")
     estimates = [ratio for curve in data.curves for ratio in curve.ratios]
     seeds = marks.seeds_text(estimates, "search seed", "point")
     marks.title(ax, "Learning-rate ratio against training length", f"{data.cast.subject}; {seeds}")

@@ -52,7 +52,7 @@ def width_figure(sweep: Sweep, search: SearchSummary) -> WidthFigure:
         width = hidden_size(sweep, pair.arm)
         if width is not None and pair.baseline and set(pair.names) <= set(search.curves):
             lora, full = (search.curves[name] for name in pair.names)
-            ratio = lr_ratio(lora, full, search.fraction)
+            ratio = lr_ratio(lora, full, search.fraction_of(*pair.names))
             if math.isfinite(ratio.centre.point):
                 rows.append(WidthPoint(pair.arm, float(width), ratio))
                 drawn.append(pair)

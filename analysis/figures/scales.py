@@ -9,31 +9,51 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
+from matplotlib.ticker import (
+    FuncFormatter,
+    LogLocator,
+    MaxNLocator,
+    NullFormatter,
+    NullLocator,
+)
 
 from analysis.reading.arms import rate_text
 
-SHORT = 0.4
-"""Decades up to which an axis is labelled more finely than at 1, 2, 3 and 5."""
+FINER = (
+    (1.0, 2.0, 3.0, 5.0),
+    (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0),
+    (1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0),
+    tuple(tenth / 10 for tenth in range(10, 100)),
+)
+"""Ticks of a decade on axes of a decade or less, the first that gives three."""
+MOST = 5
+"""Ticks of such an axis."""
 
 
 class Ones(LogLocator):
-    """Ticks at 1 and 3 of every decade; at 1 alone where both would not fit."""
+    """Ticks at 1 and 3 of every decade, at 1 alone where both would not fit.
+
+    On an axis of a decade or less, between three and five round numbers.
+    """
 
     def tick_values(self, vmin: float, vmax: float) -> Any:
         """Ticks between two positive numbers."""
-        decades = math.log10(vmax / vmin) if 0 < vmin < vmax else 1.0
+        decades = math.log10(vmax / vmin) if 0 < vmin < vmax else 2.0
+        if decades <= 1:
+            return _short_ticks(vmin, vmax)
         room = self.axis.get_tick_space() if self.axis is not None else 9
-        if decades > 1:
-            subs: tuple[float, ...] = (1.0, 3.0) if 2 * decades <= room else (1.0,)
-        else:
-            subs = (
-                (1.0, 2.0, 3.0, 5.0)
-                if decades > SHORT
-                else (1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0)
-            )
-        self.set_params(subs=subs)
+        self.set_params(subs=(1.0, 3.0) if 2 * decades <= room else (1.0,))
         return super().tick_values(vmin, vmax)
+
+
+def _short_ticks(low: float, high: float) -> Any:
+    """Round numbers between two positive ones that are at most a decade apart."""
+    powers = [10.0**k for k in range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)]
+    for subs in FINER:
+        ticks = [s * power for power in powers for s in subs if low <= s * power <= high]
+        if len(ticks) > 2:
+            return np.array(ticks[:: math.ceil(len(ticks) / MOST)])
+    return MaxNLocator(MOST - 2).tick_values(low, high)
 
 
 def log_axis(axis: Axis, text: Callable[[float], str] = rate_text) -> None:
@@ -50,10 +70,11 @@ def log_axis(axis: Axis, text: Callable[[float], str] = rate_text) -> None:
 def number_text(value: float) -> str:
     """``0.3``, ``300``, ``10k``, ``3M``, ``1e12``: a number as an axis shows it."""
     if value >= 1e9:
-        return rate_text(value)
+        mantissa, power = f"{value:.3e}".split("e+")
+        return f"{float(mantissa):g}e{power}"  # four digits: ticks may be close together
     if value >= 1e6:
-        return f"{value / 1e6:g}M"
-    return f"{value / 1e3:g}k" if value >= 1e4 else f"{value:g}"
+        return f"{value / 1e6:.4g}M"
+    return f"{value / 1e3:.4g}k" if value >= 1e4 else f"{value:g}"
 
 
 def rank_axis(ax: Axes, ranks: Sequence[float], full_at: float | None = None) -> None:

@@ -69,8 +69,11 @@ def read_bench(path: Path) -> BenchFigures:
         raise ValueError(f"{path} {problem}")
     try:
         return bench_figures(data)
-    except (KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"{path} was not written by python -m study.bench: {error!r}") from error
+    except KeyError as error:
+        why = f"it lacks {error}"
+        raise ValueError(f"{path} was not written by python -m study.bench: {why}") from error
+    except (TypeError, AttributeError) as error:
+        raise ValueError(f"{path} was not written by python -m study.bench: {error}") from error
 
 
 def bench_figures(data: Mapping[str, Any]) -> BenchFigures:

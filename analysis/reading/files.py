@@ -40,6 +40,8 @@ def read_json(path: Path | str) -> tuple[dict[str, Any] | None, str]:
             value = json.load(file)
     except FileNotFoundError:
         return None, ABSENT
+    except OSError as error:
+        return None, f"cannot be read ({error.strerror})"
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         return None, f"is not valid JSON ({error})"
     if not isinstance(value, dict):

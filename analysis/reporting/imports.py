@@ -139,7 +139,7 @@ def _assumed(sweep: Sweep, search: SearchSummary) -> list[str]:
     said = []
     for pair in thin[:MAX_ASSUMED]:
         lora, full = (curves[name] for name in pair.names)
-        intervals = _intervals(lora, full, search.fraction)
+        intervals = _intervals(lora, full, search.fraction_of(*pair.names))
         if intervals:
             said.append(f"{pair.arm.name} over {full.arm} {intervals}")
     if not said:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from analysis.estimates.plateau import FRACTION
 from analysis.estimates.search import SearchSummary
 from analysis.reading.arms import Arm, arms, rate_text
 from analysis.reading.sweep import Sweep
@@ -49,10 +50,18 @@ def _best_rate(search: SearchSummary) -> str:
         )
     return (
         "The best learning rate (LR*) is the log-midpoint of the plateau, the rates whose mean "
-        f"score is within f = {search.fraction:.2f} of the rise below the top. Intervals of "
+        f"score is within f = {_fractions(search)} of the rise below the top. Intervals of "
         "learning rates add a grid term: the place of an edge between two grid points is unknown "
         "however many seeds there are."
     )
+
+
+def _fractions(search: SearchSummary) -> str:
+    """``0.20``, or ``0.05 to 0.20, by model, task and objective``."""
+    shown = sorted({f"{fraction:.2f}" for fraction in search.fractions.values()})
+    if len(shown) > 1:
+        return f"{shown[0]} to {shown[-1]}, by model, task and objective,"
+    return shown[0] if shown else f"{FRACTION:.2f}"
 
 
 def _early_stopping(sweep: Sweep) -> str:

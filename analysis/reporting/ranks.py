@@ -73,5 +73,6 @@ def _names(sweep: Sweep, groups: list[tuple[Arm, ...]]) -> list[str]:
 def _ratio(search: SearchSummary, arm: Arm, reference: Arm) -> LrRatio | None:
     if not {arm.name, reference.name} <= set(search.curves):
         return None
-    curves = search.curves
-    return lr_ratio(curves[arm.name], curves[reference.name], search.fraction)
+    names = (arm.name, reference.name)
+    own, other = (search.curves[name] for name in names)
+    return lr_ratio(own, other, search.fraction_of(*names))

@@ -155,7 +155,7 @@ def _ratio(search: SearchSummary, pair: Comparison | None) -> LrRatio | None:
     if pair is None or pair.baseline is None or not set(pair.names) <= set(search.curves):
         return None
     lora, full = (search.curves[name] for name in pair.names)
-    return lr_ratio(lora, full, search.fraction)
+    return lr_ratio(lora, full, search.fraction_of(*pair.names))
 
 
 def _flag_counts(runs: pd.DataFrame) -> tuple[tuple[str, int], ...]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+
 from analysis.claims.verdict import Verdict
 from analysis.reading.arms import count_text, model_name, task_name
 from analysis.reading.sweep import Sweep
@@ -66,7 +69,10 @@ def banner(sweep: Sweep) -> str:
     return " ".join(parts)
 
 
-def verdict_line(verdict: Verdict) -> str:
-    """One verdict for the terminal."""
-    names = ", ".join(verdict.arms)
-    return f"{verdict.claim_id} {verdict.verdict} [{names}]: {verdict.reason}"
+def verdict_lines(verdicts: Iterable[Verdict]) -> Iterator[str]:
+    """Verdicts for the terminal: those of one claim with one reason share a line."""
+    for (claim_id, verdict, reason), same in groupby(
+        verdicts, key=lambda v: (v.claim_id, v.verdict, v.reason)
+    ):
+        names = "; ".join(", ".join(one.arms) for one in same)
+        yield f"{claim_id} {verdict} [{names}]: {reason}"

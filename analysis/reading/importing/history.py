@@ -89,12 +89,16 @@ def _one_metric(
 def score_metric(history: pd.DataFrame, score_column: str) -> str:
     """The metric that scores are made of: the evaluation of the history, else the score's column.
 
-    ``eval/accuracy`` if it is there, else the only metric called ``eval/...``.
+    ``eval/accuracy`` if it is there, else the only metric called ``eval/...``, else the score's
+    column if the history has a metric of that name, else the only one measured before training.
     """
     names = [str(name) for name in history["metric"].unique()]
     evaluations = [name for name in names if name.startswith("eval/")]
     if SCORE_METRIC in evaluations:
         return SCORE_METRIC
+    at_start = [str(name) for name in history["metric"][history["step"] == 0].unique()]
+    if not evaluations and score_column not in names:
+        evaluations = at_start
     return evaluations[0] if len(evaluations) == 1 else score_column
 
 

@@ -36,6 +36,9 @@ from analysis.reading.sources.raw import file_sha256
 from analysis.reading.sweep import DIRECTION, METRIC_COLUMNS
 from study.config.laws import check_name
 
+LOSSES = ("nll", "loss", "perplexity", "error", "ppl", "wer")
+"""Parts of names of scores of which less is better, by custom."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class ImportRequest:
@@ -95,7 +98,11 @@ def import_sweep(request: ImportRequest) -> list[str]:
 
 def _rows(request: ImportRequest) -> tuple[RawSweep, Mapped, Resolved]:
     if request.history is not None and not request.history_map:
-        raise ValueError("--history needs --history-map run_id=COLUMN,step=COLUMN,METRIC=COLUMN")
+        columns = ", ".join(map(str, csv_frame(request.history).columns))
+        raise ValueError(
+            "--history needs --history-map run_id=COLUMN,step=COLUMN,eval/accuracy=COLUMN; "
+            f"{request.history} has {columns}"
+        )
     if request.worst_score is not None and not math.isfinite(request.worst_score):
         raise ValueError(f"--worst-score must be a finite number, got {request.worst_score}")
     wants_history = bool(request.history_map) and request.history is None
@@ -141,6 +148,9 @@ def _with_facts(
     facts = [f"direction: {direction}"]
     if "direction" not in results:
         facts = ["direction: maximize, higher is better, since nothing says otherwise"]
+        scored = mapped.column_map.get("score_final", "")
+        if any(word in scored.lower() for word in LOSSES):
+            facts = [f"{facts[0]}; {scored} sounds like a loss: if so, --set direction=minimize"]
     metric = only_value(results, "score_metric")
     metric = metric or score_metric(history.metrics, mapped.column_map.get("score_final", "score"))
     facts.append(f"score: {metric}")

@@ -13,6 +13,7 @@ import pytest
 
 from analysis.__main__ import COMMANDS, main
 from analysis.claims import claims
+from analysis.cli import claims as claims_command
 from analysis.cli import report as report_command
 from analysis.figures import report as figures_report
 from tests.doubles import Defects, run_id, write_synthetic_experiment
@@ -100,6 +101,9 @@ def test_claims_of_an_unfinished_sweep_say_so(
     assert subject.startswith("Model lab64, task arithmetic (sum3), 3 search seeds")
     assert banner.startswith("Unfinished: 53 of 54 runs")
     assert verdicts and all(line.split()[1] == "undecided" for line in verdicts)
+    ids = [line.split()[0] for line in verdicts]
+    assert len(set(ids)) == len(ids)  # one reason, one line
+    assert any("[lora-r1, full; lora-r8, full]: Unfinished" in line for line in verdicts)
 
 
 def file_in(name: str, text: str) -> Callable[[Path], None]:
@@ -148,6 +152,37 @@ def test_bad_input_is_one_sentence_and_exit_code_two(
     assert printed.out == ""
     assert printed.err.startswith("error: ") and said in printed.err
     assert printed.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("fault", "code", "said"),
+    [
+        (KeyboardInterrupt(), 130, "interrupted: run the command again\n"),
+        (PermissionError(13, "Permission denied", "runs/x"), 2, "runs/x: Permission denied\n"),
+    ],
+)
+def test_an_end_from_outside_is_one_sentence(
+    fault: BaseException,
+    code: int,
+    said: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def end(path: Path) -> None:
+        raise fault
+
+    monkeypatch.setattr(claims_command, "load", end)
+    assert main(["claims", "runs/x"]) == code
+    assert capsys.readouterr().err.removeprefix("error: ") == said
+
+
+@pytest.mark.timeout(60)
+def test_a_reader_that_has_seen_enough_is_no_fault(tmp_path: Path) -> None:
+    path = write_synthetic_experiment(tmp_path / "quickstart")
+    command = f"{sys.executable} -m analysis claims {path} | true"
+
+    done = subprocess.run(["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_help_shows_examples(capsys: pytest.CaptureFixture[str]) -> None:

@@ -45,7 +45,7 @@ def test_a_rate_inverse_to_alpha_is_supported() -> None:
     assert (found.verdict, found.missing) == ("supported", "")
     assert found.arms == ("lora-r8-a8", "lora-r8-a32", "lora-r8-a128")
     ratio = lr_ratio(
-        search.curves["lora-r8-a128"], search.curves["lora-r8-a8"], search.fraction
+        search.curves["lora-r8-a128"], search.curves["lora-r8-a8"], search.fraction_of("lora-r8-a8")
     ).centre
     assert found.estimate == pytest.approx(16 * ratio.point)
     assert "All 3 pairs lie inside [0.5, 2]: the products alpha x LR* agree" in found.reason

@@ -55,7 +55,9 @@ def test_the_verdict_follows_the_truth(ratio: float, expected: str) -> None:
     given = sweep(ratio)
     found, search = verdict(given), search_summary(given)
     assert (found.verdict, found.arms) == (expected, ("full", "full-bf16"))
-    own = lr_ratio(search.curves["full"], search.curves["full-bf16"], search.fraction).centre
+    own = lr_ratio(
+        search.curves["full"], search.curves["full-bf16"], search.fraction_of("full")
+    ).centre
     assert (found.estimate, found.interval) == (own.point, own.interval)
     assert found.estimate == pytest.approx(ratio, rel=0.3)
     word = "shrinks" if ratio > 1 else "raises"
@@ -83,7 +85,9 @@ def test_the_part_that_needs_probes_is_named() -> None:
 def test_the_ratio_of_lora_to_its_own_baseline_is_beside_it() -> None:
     given = sweep(3.0)
     search = search_summary(given)
-    ratio = lr_ratio(search.curves["lora-r8"], search.curves["full"], search.fraction).centre
+    ratio = lr_ratio(
+        search.curves["lora-r8"], search.curves["full"], search.fraction_of("full")
+    ).centre
     assert f" LoRA over FullFT: lora-r8/full {ratio.point:.2g} [" in verdict(given).reason
 
 

@@ -50,7 +50,7 @@ def test_one_rate_for_every_rank_is_supported() -> None:
 def test_the_estimate_is_the_highest_rank_over_the_lowest() -> None:
     arms = curves((1, 1.2, 1.1))
     found, search = verdict(arms), search_summary(experiment(arms))
-    ratio = lr_ratio(arms["lora-r64"], arms["lora-r4"], search.fraction).centre
+    ratio = lr_ratio(arms["lora-r64"], arms["lora-r4"], search.fraction_of("lora-r4")).centre
     assert found.estimate == pytest.approx(ratio.point)
     assert found.interval == pytest.approx(ratio.interval)
 
@@ -83,7 +83,7 @@ def test_holm_over_pairs_is_that_of_statsmodels(rng_seed: int) -> None:
     arms = world(truths, Design(seeds=3), rng_seed)
     search = search_summary(experiment(arms))
     p_values = [
-        beyond_margin_p(log_ratio(arms[b], arms[a], search.fraction), math.log10(2))
+        beyond_margin_p(log_ratio(arms[b], arms[a], search.fraction_of(a)), math.log10(2))
         for a, b in itertools.combinations(arms, 2)
     ]
     rejected = multipletests(p_values, alpha=0.05, method="holm")[0]
@@ -139,7 +139,7 @@ def test_one_known_optimum_decides_nothing() -> None:
 
 def test_one_seed_lists_the_point_ratios() -> None:
     arms = curves((1, 1.5, 1.8), Design(seeds=1))
-    found, fraction = verdict(arms), search_summary(experiment(arms)).fraction
+    found, fraction = verdict(arms), search_summary(experiment(arms)).fraction_of("lora-r4")
     assert (found.verdict, found.interval, found.flags) == ("undecided", None, ("few_seeds",))
     best = {name: optimum(curve, fraction).lr.point for name, curve in arms.items()}
     middle, ratio = (best[f"lora-r{rank}"] / best["lora-r4"] for rank in RANKS[1:])

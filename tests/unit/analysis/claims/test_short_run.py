@@ -13,7 +13,7 @@ import pytest
 from analysis.claims import c04_short_run
 from analysis.claims.verdict import Verdict
 from analysis.estimates.curve import LrCurve
-from analysis.estimates.length import curves_at, ratio_slope
+from analysis.estimates.length import curves_by_step, ratio_slope
 from analysis.estimates.optimum import log_ratio
 from analysis.estimates.search import search_summary
 from analysis.reading.sweep import Sweep
@@ -75,8 +75,8 @@ def test_the_verdict_follows_the_truth(power: float, expected: str) -> None:
 
 def test_the_slope_is_that_of_the_four_log_ratios() -> None:
     given = sweep(-0.6)
-    fraction = search_summary(given).fraction
-    curves = {step: curves_at(given, step) for step in STEPS}
+    fraction = search_summary(given).fraction_of("full")
+    curves = curves_by_step(given)
     ratios = [log_ratio(c["lora-r8"], c["full"], fraction).point for c in curves.values()]
     found = verdict(given)
     assert found.estimate == pytest.approx(np.polyfit(np.log10(STEPS), ratios, 1)[0])
@@ -92,7 +92,7 @@ def test_a_last_step_without_a_ratio_is_not_quoted() -> None:
     late = given.metrics["run_id"].str.startswith("lora") & (given.metrics["step"] == STEPS[-1])
     metrics = given.metrics.assign(value=given.metrics["value"].where(~late, 0.8))
     arm, full = (
-        {s: curves_at(replace(given, metrics=metrics), s)[name] for s in STEPS}
+        {s: found[name] for s, found in curves_by_step(replace(given, metrics=metrics)).items()}
         for name in ("lora-r8", "full")
     )
     text = c04_short_run._ends_text(arm, full, 0.2)

@@ -87,7 +87,7 @@ def test_a_ratio_exactly_on_a_bound_is_too_close_to_it() -> None:
 def test_claims_go_by_the_summary_that_tables_and_figures_show() -> None:
     arm, baseline = simulated(1.0)
     sweep = experiment({"full": baseline, "lora-r8": arm})
-    search = replace(search_summary(sweep), fraction=0.05)
+    search = replace(search_summary(sweep), fractions=dict.fromkeys(("lora-r8", "full"), 0.05))
     (found,) = [v for v in check_claims(sweep, search) if v.claim_id == "C3"]
     assert found.estimate == pytest.approx(lr_ratio(arm, baseline, 0.05).centre.point)
 
@@ -234,15 +234,28 @@ def test_an_edge_still_gives_the_ratio_of_the_other_flank() -> None:
     )
 
 
-def test_an_arm_whose_threshold_a_shallow_one_sets_is_not_told_to_train_longer() -> None:
-    # Another model's grid ends just behind its top, and it is nearly free of noise.
-    shallow = np.array([0.2, 0.4, 0.6, 0.7, 0.78, 0.80, 0.81, 0.80, 0.79])
-    rows = shallow + np.random.default_rng(0).normal(0, 0.001, (5, 9))
+def shallow(arm: str, first: float) -> LrCurve:
+    """A curve nearly free of noise whose grid ends just behind its top."""
+    means = np.array([0.2, 0.4, 0.6, 0.7, 0.78, 0.80, 0.81, 0.80, 0.79])
+    rows = means + np.random.default_rng(0).normal(0, 0.001, (5, 9))
+    return curve(rows, tuple(10.0 ** (np.arange(9) / 4 + first)), arm=arm)
+
+
+def test_a_shallow_curve_of_another_model_has_no_say() -> None:
     arms = world({"full-a": MED, "lora-r8-a": MED.shifted(1)})
+    alone = judged(c03_ten_times.check, experiment(arms))[0]
     for name, first in (("full-b", -6), ("lora-r8-b", -5)):
-        arms[name] = curve(rows, tuple(10.0 ** (np.arange(9) / 4 + first)), arm=name)
+        arms[name] = shallow(name, first)
     models = {name: {"model": {"name": name[-1], "dtype": "float32"}} for name in arms}
     found = judged(c03_ten_times.check, experiment(arms, configs=models))[0]
-    assert (found.arms, found.verdict) == (("lora-r8-a", "full-a"), "undecided")
-    assert "shallowest curve of the sweep sets" in found.reason
+    assert (found.arms, found.verdict) == (("lora-r8-a", "full-a"), "supported")
+    assert (found.estimate, found.interval) == (alone.estimate, alone.interval)
+
+
+def test_an_arm_whose_threshold_a_shallow_one_sets_is_not_told_to_train_longer() -> None:
+    arms = world({"full": MED, "lora-r8": MED.shifted(1)})
+    arms["lora-r64"] = shallow("lora-r64", -5)
+    found = judged(c03_ten_times.check, experiment(arms))[0]
+    assert (found.arms, found.verdict) == (("lora-r8", "full"), "undecided")
+    assert "shallowest curve of this model sets" in found.reason
     assert "train longer" not in found.reason

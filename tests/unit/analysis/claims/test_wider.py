@@ -36,14 +36,18 @@ def test_the_verdict_follows_the_truth(lora: ArmTruth, full: ArmTruth, expected:
     assert (found.verdict, found.n_seeds) == (expected, 5)
     truth = [arm.plateau(0.2)[1] - arm.plateau(0.2)[0] for arm in (lora, full)]
     assert found.estimate == pytest.approx(truth[0] - truth[1], abs=0.2)
-    ratio = lr_ratio(arms["lora-r8"], arms["full"], search_summary(experiment(arms)).fraction)
+    ratio = lr_ratio(
+        arms["lora-r8"], arms["full"], search_summary(experiment(arms)).fraction_of("full")
+    )
     assert found.interval == ratio.width_difference.interval
 
 
 def test_the_two_sides_are_named() -> None:
     arms = curves(WIDE, MED)
     found = verdict(arms)
-    ratio = lr_ratio(arms["lora-r8"], arms["full"], search_summary(experiment(arms)).fraction)
+    ratio = lr_ratio(
+        arms["lora-r8"], arms["full"], search_summary(experiment(arms)).fraction_of("full")
+    )
     assert f"the ramp lies at {ratio.ramp.point:.1f} [" in found.reason
     assert f"the cliff at {ratio.cliff.point:.1f} [" in found.reason
     # The truth: 0.19 decades lower and 0.46 higher.

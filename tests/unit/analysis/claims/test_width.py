@@ -80,7 +80,11 @@ def test_the_slope_is_the_weighted_least_squares_of_statsmodels() -> None:
     given = sweep(0.5)
     search = search_summary(given)
     contrasts = [
-        log_ratio(search.curves[f"lora-r8-w{w}"], search.curves[f"full-w{w}"], search.fraction)
+        log_ratio(
+            search.curves[f"lora-r8-w{w}"],
+            search.curves[f"full-w{w}"],
+            search.fraction_of(f"full-w{w}"),
+        )
         for w in WIDTHS
     ]
     errors = np.array([math.hypot(c.standard_error, c.grid_term) for c in contrasts])

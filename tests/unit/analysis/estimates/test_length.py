@@ -11,10 +11,7 @@ import pandas as pd
 import pytest
 
 from analysis.estimates.length import (
-    curves_at,
     curves_by_step,
-    evaluation_steps,
-    ratio_by_length,
     ratio_slope,
 )
 from analysis.estimates.optimum import lr_ratio
@@ -47,9 +44,9 @@ TWO = {(1e-4, 0): [0.1, 0.2, 0.4], (1e-3, 0): [0.1, 0.6, 0.0]}
 
 def test_a_curve_on_the_way_by_hand() -> None:
     # At step 10 one evaluation beside the base, at step 20 the mean of two.
-    assert curves_at(sweep(TWO), 10)["full"].scores == pytest.approx(np.array([[0.2, 0.6]]))
-    assert curves_at(sweep(TWO), 20)["full"].scores == pytest.approx(np.array([[0.3, 0.3]]))
-    assert evaluation_steps(sweep(TWO)) == [10, 20]
+    assert curves_by_step(sweep(TWO))[10]["full"].scores == pytest.approx(np.array([[0.2, 0.6]]))
+    assert curves_by_step(sweep(TWO))[20]["full"].scores == pytest.approx(np.array([[0.3, 0.3]]))
+    assert list(curves_by_step(sweep(TWO))) == [10, 20]
 
 
 def test_a_run_that_diverged_by_then_scores_the_worst_and_a_later_one_not_yet() -> None:
@@ -58,8 +55,8 @@ def test_a_run_that_diverged_by_then_scores_the_worst_and_a_later_one_not_yet() 
         "status": ["completed", "diverged"], "steps_done": [20, 15], "score_final": [0.3, 0.0],
     }  # fmt: skip
     found = sweep(cut, **columns)
-    assert evaluation_steps(found) == [10, 20]
-    early, late = curves_at(found, 10)["full"], curves_at(found, 20)["full"]
+    assert list(curves_by_step(found)) == [10, 20]
+    early, late = curves_by_step(found)[10]["full"], curves_by_step(found)[20]["full"]
     assert early.scores == pytest.approx(np.array([[0.2, 0.6]]))
     assert not early.collapsed.any()
     assert late.scores == pytest.approx(np.array([[0.3, 0.0]]))
@@ -68,9 +65,7 @@ def test_a_run_that_diverged_by_then_scores_the_worst_and_a_later_one_not_yet() 
 
 def test_a_step_that_some_run_skipped_is_none() -> None:
     skipped = {(1e-4, 0): [0.1, 0.2, 0.4], (1e-3, 0): [0.1, 0.6]}
-    assert evaluation_steps(sweep(skipped)) == [10]
-    with pytest.raises(ValueError, match="evaluated at step 30"):
-        curves_at(sweep(skipped), 30)
+    assert list(curves_by_step(sweep(skipped))) == [10]
 
 
 def test_a_run_that_is_over_is_not_carried_on_to_longer_trainings() -> None:
@@ -95,23 +90,21 @@ def test_a_run_that_is_over_is_not_carried_on_to_longer_trainings() -> None:
 
 def test_without_evaluations_there_are_no_steps() -> None:
     found = sweep({})
-    assert evaluation_steps(found) == []
-    assert ratio_by_length(found, [("full", "full")]) == {("full", "full"): []}
+    assert curves_by_step(found) == {}
 
 
 def test_the_last_step_is_the_experiment_itself(tmp_path: Path) -> None:
     path = write_experiment(tmp_path / "x", rank_arms((8,)), flaws=Flaws(diverged=True))
     found = load(path)
-    ratios = ratio_by_length(found, [("lora-r8", "full")])["lora-r8", "full"]
-    assert [r.step for r in ratios] == evaluation_steps(found) == list(range(20, 201, 20))
-    curves = curves_at(found, 200)
-    whole = lr_ratio(curves["lora-r8"], curves["full"], 0.2)
-    assert ratios[-1].ratio.centre.point == pytest.approx(whole.centre.point)
+    by_step = curves_by_step(found)
+    assert list(by_step) == list(range(20, 201, 20))
+    curves = by_step[200]
     means = (
         found.runs[found.runs["phase"] == "search"].groupby(["arm", "seed"])["score_final"].mean()
     )
     assert curves["full"].scores.mean(axis=1) == pytest.approx(means["full"].to_numpy())
-    assert ratios[-1].ratio.centre.point == pytest.approx(10, rel=0.5)
+    ratio = lr_ratio(curves["lora-r8"], curves["full"], 0.2)
+    assert ratio.centre.point == pytest.approx(10, rel=0.5)
 
 
 def moving(drift: float, steps: tuple[int, ...], wobble: float = 0.0) -> dict:
@@ -161,13 +154,10 @@ def test_a_sweep_without_anything_to_follow_has_no_steps(tmp_path: Path, keep: s
         found = replace(found, runs=found.runs.assign(status="no_signal", score_final=np.nan))
     else:
         found = replace(found, metrics=found.metrics.iloc[:0])
-    assert evaluation_steps(found) == [] and curves_by_step(found) == {}
-    assert ratio_by_length(found, [("lora-r8", "full")]) == {("lora-r8", "full"): []}
-    with pytest.raises(ValueError, match="no search run was evaluated at step 20"):
-        curves_at(found, 20)
+    assert curves_by_step(found) == {}
 
 
 def test_without_runs_of_any_kind_there_are_no_steps(tmp_path: Path) -> None:
     path = write_experiment(tmp_path / "x", rank_arms((8,)), flaws=Flaws(missing=1.0))
     found = load(path)
-    assert found.runs.empty and evaluation_steps(found) == []
+    assert found.runs.empty and curves_by_step(found) == {}

@@ -217,10 +217,10 @@ def test_the_noise_floor_leaves_collapsed_runs_out() -> None:
     design = Design(seeds=10, points=13, noise=0.02, eval_prompts=100_000)
     rng = np.random.default_rng(0)
     arms = [simulate_curve(name, ArmTruth(), design, rng) for name in ("full", "lora")]
-    floor = noise_floor(arms, 0.2)
+    floor = noise_floor((curve, 0.2) for curve in arms)
     assert floor is not None and floor.cells >= 6
     assert floor.sd == pytest.approx(0.02, rel=0.2)  # chi-square with 9 df a cell: SE 10 %
-    assert noise_floor([arms[0]], 0.2) is None
+    assert noise_floor([(arms[0], 0.2)]) is None
 
 
 def points(ratio: Estimate) -> tuple[float, ...]:

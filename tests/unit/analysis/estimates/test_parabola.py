@@ -145,6 +145,6 @@ def test_without_a_base_there_is_no_plateau() -> None:
 def test_the_noise_floor_takes_the_best_rate_and_its_neighbours() -> None:
     rng = np.random.default_rng(0)
     curves = [sft([bowl(-4.1) + rng.normal(0, 0.001, 5) for _ in range(20)]) for _ in range(2)]
-    floor = noise_floor(curves, 0.2)
+    floor = noise_floor((curve, 0.2) for curve in curves)
     assert floor is not None and floor.cells == 6
     assert floor.sd == pytest.approx(0.001, rel=0.2)  # 114 df: SE 7 %

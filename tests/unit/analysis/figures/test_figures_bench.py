@@ -84,7 +84,7 @@ def test_the_command_draws_beside_the_file(
     [
         (None, "is not there"),
         ("{", "is not valid JSON"),
-        ("{}", "was not written by python -m study.bench"),
+        ("{}", "was not written by python -m study.bench: it lacks 'machine'"),
         (json.dumps(measurement(steps=[{}])), "was not written by python -m study.bench"),
         (json.dumps(measurement(steps=[], scaling=[])), "nothing to draw"),
     ],
@@ -100,6 +100,11 @@ def test_a_file_that_cannot_be_drawn_is_one_sentence(
     assert printed.out == ""
     assert printed.err.startswith("error: ") and said in printed.err
     assert printed.err.count("\n") == 1
+
+
+def test_a_directory_cannot_be_drawn(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["figure", "bench", str(tmp_path)]) == 2
+    assert capsys.readouterr().err == f"error: {tmp_path} cannot be read (Is a directory)\n"
 
 
 def test_spans_are_numbers(tmp_path: Path) -> None:

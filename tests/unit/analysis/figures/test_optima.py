@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from analysis.estimates.search import search_summary
+from analysis.figures import optima, rate_by_rank
 from analysis.figures.optima import OptimumFigure, optimum_figure
 from analysis.figures.rate_by_rank import RateByRankFigure, rate_by_rank_figure
 from analysis.reading.load import load
@@ -101,3 +102,13 @@ def test_a_flat_arm_has_no_mark() -> None:
     arms = {**ranks(1), "lora-r8": Drawn(8, scores=(0.18, 0.181, 0.18, 0.181, 0.18))}
 
     assert [arm.name for arm, _ in by_rank(sweep_of(arms)).rows] == ["full", "lora-r1"]
+
+
+def test_captions_say_which_of_the_two_best_rates_is_drawn() -> None:
+    evaluated, never = sweep_of(ranks(4, 16)), sweep_of(ranks(4, 16), base=None)
+    for figure in (optima, rate_by_rank):
+        spec, read = figure.FIGURE, figure.FIGURE.data
+        said = spec.caption(read(evaluated, search_summary(evaluated)))
+        assert "LR* is the middle of an arm's plateau" in said and "parabola" not in said
+        said = spec.caption(read(never, search_summary(never)))
+        assert "vertex of a parabola" in said and "LR* is the middle" not in said

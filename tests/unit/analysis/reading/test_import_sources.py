@@ -94,6 +94,37 @@ def test_what_is_no_source(source: str, said: str) -> None:
         read_source(source, SourceOptions())
 
 
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"lr;acc\n1e-4;0,5\n", r"separated by commas, its first line has semicolons \('lr;acc'\)"),
+        (b"lr;acc\n1e-4;0.5\n", "its first line has semicolons"),
+        (b"\xef\xbb\xbflr, acc,lr\n1e-4,0.5,1\n", "more than one column called 'lr'"),
+        (b"lr\tacc\n1e-4\t0.5\n", "its first line has tabs"),
+        ("lr,acc\n1e-4,0.5\n".encode("utf-16"), "it is not text in UTF-8$"),
+        (b"lr,acc\n1e-4,0.5\n1,2,3\n", "Expected 2 fields in line 3, saw 3$"),
+    ],
+)
+def test_what_is_no_csv_says_what_it_is(tmp_path: Path, content: bytes, said: str) -> None:
+    (tmp_path / "s.csv").write_bytes(content)
+    with pytest.raises(ValueError, match=said):
+        read_source(str(tmp_path / "s.csv"), SourceOptions())
+
+
+def test_a_column_of_one_kind_may_hold_semicolons(tmp_path: Path) -> None:
+    text = "method,learning_rate,score_final,a;b\nfull,1e-4,0.5,1;2\n"
+    assert len(imported(tmp_path, text).runs) == 1
+
+
+@pytest.mark.parametrize(("name", "warned"), [("test_nll", True), ("accuracy", False)])
+def test_a_score_that_sounds_like_a_loss_is_asked_about(
+    tmp_path: Path, name: str, warned: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    imported(tmp_path, GRID.replace("score_final", name), "--map", f"score_final={name}")
+    hint = f"{name} sounds like a loss: if so, --set direction=minimize"
+    assert (hint in capsys.readouterr().out) == warned
+
+
 def with_history(tmp_path: Path, history: str, column_map: str, *options: str) -> int:
     source, file = (
         write_csv(tmp_path / name, text) for name, text in (("s.csv", GRID), ("h.csv", history))
@@ -140,6 +171,13 @@ def test_step_0_of_the_score_is_the_untrained_model(
     assert "(0.1 to 0.12 over 2 runs)" in said
 
 
+def test_the_metric_measured_before_training_gives_the_curves(tmp_path: Path) -> None:
+    assert with_history(tmp_path, HISTORY, MAP.replace("eval/accuracy", "reward")) == 0
+    sweep = load(tmp_path / "out")
+    assert sweep.score_metric == "reward"
+    assert "reward" in set(sweep.metrics["metric"])
+
+
 def test_no_step_0_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     late = HISTORY.replace(",0,", ",5,")
     assert with_history(tmp_path, late, MAP) == 0
@@ -173,7 +211,9 @@ def test_a_wrong_map_of_the_history(
 def test_a_history_without_a_map(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source, out = write_csv(tmp_path / "s.csv", GRID), str(tmp_path / "out")
     assert main(["import", source, "--history", source, "--out", out]) == 2
-    assert "--history needs --history-map run_id=COLUMN" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "--history needs --history-map run_id=COLUMN" in said
+    assert "s.csv has method, lora_rank, learning_rate, seed, score_final" in said
 
 
 def test_no_part_of_a_password_is_shown() -> None:

@@ -98,7 +98,9 @@ def test_one_seed_carries_no_interval_but_an_assumed_one(
     _, page = shown(imported, capsys)
     search = search_summary(load(imported))
     curves = search.curves["lora-r8"], search.curves["full"]
-    narrow, wide = (assumed_ratio(*curves, search.fraction, tau) for tau in SPREADS)
+    narrow, wide = (
+        assumed_ratio(*curves, search.fraction_of(*search.curves), tau) for tau in SPREADS
+    )
 
     body = " ".join(page.body.split("Methods")[-1].split())
     said = f"lora-r8 over full {narrow.point:.1f} [{narrow.low:.1f}, {narrow.high:.1f}] to "

@@ -59,7 +59,7 @@ def test_methods_say_the_plateau_fraction_that_was_used(tmp_path: Path) -> None:
     search = search_summary(sweep)
     said = " ".join(methods(sweep, search))
 
-    assert search.fraction == pytest.approx(0.09375)
+    assert search.fraction_of(*search.curves) == pytest.approx(0.09375)
     assert "within f = 0.09 of the rise" in said and "in 3 launches." in said
 
 

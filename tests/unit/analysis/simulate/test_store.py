@@ -37,7 +37,9 @@ def test_an_experiment_is_complete_and_study_reads_it_too(tmp_path: Path) -> Non
 def test_the_truth_comes_out_again(tmp_path: Path) -> None:
     sweep = load(write_experiment(tmp_path / "syn", rank_arms((8,)), search_seeds=10))
     search = search_summary(sweep)
-    ratio = lr_ratio(search.curves["lora-r8"], search.curves["full"], search.fraction).centre
+    ratio = lr_ratio(
+        search.curves["lora-r8"], search.curves["full"], search.fraction_of("full")
+    ).centre
     assert ratio.interval is not None
     assert math.log10(ratio.point) == pytest.approx(1.0, abs=0.12)  # 3 SDs of ten seeds
     assert search.curves["full"].base == pytest.approx(CLEAR.base)
