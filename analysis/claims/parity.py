@@ -24,6 +24,7 @@ from analysis.claims.verdict import (
     undecided,
 )
 from analysis.estimates.stats import MIN_SEEDS
+from analysis.reading.arms import signed_text
 
 
 def equality_verdict(
@@ -74,7 +75,8 @@ def number_text(found: ScoreDifference) -> str:
     """``The difference -0.012 [-0.020, -0.004] (5 report seeds, paired t)``."""
     estimate = found.stated
     low, high = estimate.interval or (estimate.point, estimate.point)
-    return f"The difference {estimate.point:+.3f} [{low:+.3f}, {high:+.3f}] ({found.source})"
+    point, low_text, high_text = (signed_text(x, 3) for x in (estimate.point, low, high))
+    return f"The difference {point} [{low_text}, {high_text}] ({found.source})"
 
 
 def side_text(found: ScoreDifference) -> str:

@@ -57,7 +57,8 @@ def arms(sweep: Sweep) -> tuple[Arm, ...]:
 
 def subject(sweep: Sweep) -> str:
     """Model and task in words, and how far the sweep is: what every figure is about."""
-    text = f"{model_name(sweep)}, {task_name(sweep)}"
+    names = (model_name(sweep), task_name(sweep))
+    text = ", ".join(name for name in names if not name.startswith("unnamed")) or sweep.name
     if not sweep.complete:
         text += f"; unfinished, {len(sweep.runs)} of {sweep.expected} runs"
     return text

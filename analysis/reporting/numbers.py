@@ -20,7 +20,7 @@ def score_text(estimate: Estimate | None) -> str:
 
 def difference_text(estimate: Estimate | None) -> str:
     """``-0.010 [-0.021, +0.001]``."""
-    return estimate_text(estimate, lambda x: f"{x:+.3f}", EQUAL)
+    return estimate_text(estimate, lambda x: signed_text(x, 3), EQUAL)
 
 
 def rate_estimate_text(estimate: Estimate | None) -> str:

@@ -72,11 +72,13 @@ def test_equal_rank_is_raw_and_equal_parameters_decide() -> None:
     deciding, raw = found
     assert deciding.arms == ("lora-r8-all", "lora-r22-attn")
     assert deciding.verdict == "undecided"
-    assert raw.arms == ("lora-r8-all", "lora-r8-attn") and raw.verdict == "supported"
+    assert raw.arms == ("lora-r8-all", "lora-r8-attn") and raw.verdict == "undecided"
+    assert (
+        raw.interval is not None and raw.interval[0] > 0
+    )  # a clear gap, and yet it decides nothing
     assert "equal_rank" in raw.flags and "at equal rank (8)" in raw.statement
-    assert raw.reason.endswith(
-        "At equal rank the two train 22,528 and 8,192 parameters: equal counts decide."
-    )
+    assert "train 22,528 and 8,192 parameters: arms of equal parameter count" in raw.reason
+    assert raw.missing == "the contrast at equal parameter count"
 
 
 def test_without_equal_parameters_the_deciding_contrast_is_undecided_and_says_which_rank() -> None:
@@ -86,7 +88,7 @@ def test_without_equal_parameters_the_deciding_contrast_is_undecided_and_says_wh
     # 8 x 22528 / 8192 = 22
     assert deciding.missing == "an arm on attention alone at rank 22"
     assert "22,528 (lora-r8-all) and 8,192 (lora-r8-attn)" in deciding.reason
-    assert raw.verdict == "supported"
+    assert raw.verdict == "undecided"
 
 
 def test_ten_percent_of_parameters_is_equal_and_more_is_not() -> None:
