@@ -10,7 +10,7 @@ from scipy.stats import chi2
 
 from analysis.advising.grid import COARSE, FINE, Grid
 from analysis.advising.own import OwnSweep
-from analysis.claims.margin import GAIN_SHARE, MIN_MARGIN
+from analysis.claims.margin import default_margin
 from analysis.estimates.power import POWER, seeds_for_margin
 from analysis.estimates.stats import CONFIDENCE, MAX_SEEDS, PooledSd
 from analysis.reading.arms import arms
@@ -101,4 +101,4 @@ def _margin(own: OwnSweep) -> float | None:
     curve = own.search.curves.get(full or "")
     if curve is None or curve.base is None:
         return None
-    return max(MIN_MARGIN, GAIN_SHARE * (float(curve.means.max()) - curve.base))
+    return default_margin(float(curve.means.max()) - curve.base)

@@ -14,6 +14,11 @@ GAIN_SHARE, MIN_MARGIN = 0.1, 0.02
 much; a margin taken from the noise would reward sloppiness."""
 
 
+def default_margin(gain: float) -> float:
+    """The margin in score, where none is declared, for a gain over the untrained model."""
+    return max(MIN_MARGIN, GAIN_SHARE * gain)
+
+
 def margin_of(
     sweep: Sweep, comparison: Comparison, scores: NDArray[np.float64], base: float | None
 ) -> float | Obstacle:
@@ -34,7 +39,7 @@ def margin_of(
             "The untrained model was never evaluated, so there is no gain to take a margin from"
         )
     gain = float(scores.mean()) - base
-    margin = max(MIN_MARGIN, GAIN_SHARE * gain) if declared is None else float(declared)
+    margin = default_margin(gain) if declared is None else float(declared)
     if gain <= margin:
         return Obstacle(
             "no_gain",

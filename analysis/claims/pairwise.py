@@ -32,7 +32,7 @@ from analysis.claims.verdict import (
 )
 from analysis.estimates.curve import LrCurve
 from analysis.estimates.equivalence import beyond_margin_p, equivalence_p, holm
-from analysis.estimates.optimum import log_ratio, optimum
+from analysis.estimates.optimum import from_decades, log_ratio, optimum
 from analysis.estimates.plateau import FRACTION
 from analysis.estimates.search import SearchSummary
 from analysis.estimates.stats import MIN_SEEDS, Contrast, Estimate
@@ -240,9 +240,7 @@ def _too_few_seeds(found: Family, noun: str) -> Decision:
 
 def linear(contrast: Contrast) -> Estimate:
     """A contrast in decades as a ratio."""
-    found = contrast.estimate()
-    low, high = (None if x is None else 10**x for x in (found.low, found.high))
-    return replace(found, point=10**found.point, low=low, high=high)
+    return from_decades(contrast.estimate())
 
 
 def ratio_text(found: Estimate) -> str:

@@ -86,9 +86,9 @@ def optimum(curve: LrCurve, fraction: float) -> Optimum:
     both = ramp_ok and cliff_ok
     return Optimum(
         arm=curve.arm,
-        lr=_from_decades(_one_arm(centre, plateau.centres, centre_term(plateau), stated=both)),
-        ramp=_from_decades(_one_arm(ramp, plateau.ramps, ramp_term, stated=ramp_ok)),
-        cliff=_from_decades(_one_arm(cliff, plateau.cliffs, cliff_term, stated=cliff_ok)),
+        lr=from_decades(_one_arm(centre, plateau.centres, centre_term(plateau), stated=both)),
+        ramp=from_decades(_one_arm(ramp, plateau.ramps, ramp_term, stated=ramp_ok)),
+        cliff=from_decades(_one_arm(cliff, plateau.cliffs, cliff_term, stated=cliff_ok)),
         width=_one_arm(cliff - ramp, widths, width_term, stated=both),
         top=mean.top,
         threshold=mean.threshold,
@@ -103,7 +103,7 @@ def _vertex_optimum(found: Parabola) -> Optimum:
     nothing = replace(NOTHING, n=found.curve.n_seeds)
     return Optimum(
         arm=found.curve.arm,
-        lr=_from_decades(_one_arm(point, found.vertices, vertex_term(found), stated=stated)),
+        lr=from_decades(_one_arm(point, found.vertices, vertex_term(found), stated=stated)),
         ramp=nothing,
         cliff=nothing,
         width=nothing,
@@ -121,7 +121,7 @@ def _one_arm(point: float, per_seed: FloatArray, gamma: float, *, stated: bool) 
     return Contrast(point, math.sqrt(variance_of_mean(per_seed)), n - 1, n, gamma).estimate()
 
 
-def _from_decades(log10: Estimate) -> Estimate:
+def from_decades(log10: Estimate) -> Estimate:
     """Exponentiate an estimate on the log10 axis."""
     interval = log10.interval
     low, high = (None, None) if interval is None else (10 ** interval[0], 10 ** interval[1])
@@ -162,9 +162,9 @@ def lr_ratio(arm: LrCurve, baseline: LrCurve, fraction: float) -> LrRatio:
     return LrRatio(
         arm=arm.arm,
         baseline=baseline.arm,
-        centre=_from_decades(_stated(_centres(a, b), ramp_ok and cliff_ok, flags)),
-        ramp=_from_decades(ramp),
-        cliff=_from_decades(cliff),
+        centre=from_decades(_stated(_centres(a, b), ramp_ok and cliff_ok, flags)),
+        ramp=from_decades(ramp),
+        cliff=from_decades(cliff),
         width_difference=width,
         flags=flags,
     )
@@ -176,7 +176,7 @@ def _vertex_ratio(a: Parabola, b: Parabola) -> LrRatio:
     nothing = replace(NOTHING, n=contrast.n)
     centre = _stated(contrast, EDGES.isdisjoint(flags), flags)
     names = a.curve.arm, b.curve.arm
-    return LrRatio(*names, _from_decades(centre), nothing, nothing, nothing, flags)
+    return LrRatio(*names, from_decades(centre), nothing, nothing, nothing, flags)
 
 
 def _union(first: tuple[str, ...], second: tuple[str, ...]) -> tuple[str, ...]:
