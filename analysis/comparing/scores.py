@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,7 +16,7 @@ from analysis.comparing.numbers import (
 )
 from analysis.estimates.curve import FloatArray, oriented_scores
 from analysis.estimates.search import SearchSummary
-from analysis.estimates.stats import Contrast, cross_fitted_scores, variance_of_mean
+from analysis.estimates.stats import cross_fitted_scores, mean_contrast, widened
 from analysis.reading.arms import reported, scored
 from analysis.reading.sweep import Sweep
 
@@ -71,18 +70,15 @@ def _by_seed(rows: pd.DataFrame, column: str) -> FloatArray:
 
 
 def _arm_score(sweep: Sweep, scores: FloatArray, bases: FloatArray, source: str) -> ArmScore:
-    # Selecting and scoring on the same seeds needs a wider interval, see cross_fitted_mean.
-    factor = math.sqrt(2) if source == CROSS_FITTED else 1.0
+    def mean(values: FloatArray) -> Quantity:
+        contrast = mean_contrast(values)
+        return from_contrast(widened(contrast) if source == CROSS_FITTED else contrast)
+
     gain = nothing("the untrained model was not evaluated")
     if len(bases) == len(scores) and np.isfinite(bases).all():
-        gain = from_contrast(_mean(scores - bases, factor))
+        gain = mean(scores - bases)
     sign = -1.0 if sweep.direction == "minimize" else 1.0
-    return ArmScore(from_contrast(_mean(sign * scores, factor)), gain, source)
-
-
-def _mean(values: FloatArray, factor: float) -> Contrast:
-    n = len(values)
-    return Contrast(float(values.mean()), factor * math.sqrt(variance_of_mean(values)), n - 1, n)
+    return ArmScore(mean(sign * scores), gain, source)
 
 
 def difference(second: Quantity, first: Quantity) -> Quantity:

@@ -125,7 +125,7 @@ def mean_interval(values: ArrayLike, confidence: float = CONFIDENCE) -> Estimate
     Raises:
         ValueError: if there is no value or one is not finite.
     """
-    return _mean_contrast(_sample(values)).estimate(confidence)
+    return mean_contrast(_sample(values)).estimate(confidence)
 
 
 def paired_difference(first: ArrayLike, second: ArrayLike) -> Contrast:
@@ -141,7 +141,7 @@ def paired_difference(first: ArrayLike, second: ArrayLike) -> Contrast:
     a, b = _sample(first), _sample(second)
     if len(a) != len(b):
         raise ValueError(f"paired samples must be equally long, got {len(a)} and {len(b)}")
-    return _mean_contrast(a - b)
+    return mean_contrast(a - b)
 
 
 def welch_difference(first: ArrayLike, second: ArrayLike) -> Contrast:
@@ -257,7 +257,7 @@ def cross_fitted_mean(scores: NDArray[np.float64]) -> Estimate:
     Args:
         scores: ``[seeds, rates]``, higher is better.
     """
-    return _widened(_mean_contrast(cross_fitted_scores(scores))).estimate()
+    return widened(mean_contrast(cross_fitted_scores(scores))).estimate()
 
 
 def cross_fitted_difference(first: NDArray[np.float64], second: NDArray[np.float64]) -> Contrast:
@@ -267,15 +267,17 @@ def cross_fitted_difference(first: NDArray[np.float64], second: NDArray[np.float
         first: ``[seeds, rates]`` scores.
         second: ``[seeds, other rates]`` scores of the same seeds, in the same order.
     """
-    return _widened(paired_difference(cross_fitted_scores(first), cross_fitted_scores(second)))
+    return widened(paired_difference(cross_fitted_scores(first), cross_fitted_scores(second)))
 
 
-def _widened(contrast: Contrast) -> Contrast:
+def widened(contrast: Contrast) -> Contrast:
+    """A contrast of cross-fitted scores, with the error that makes its interval cover."""
     error = contrast.standard_error * math.sqrt(2)
     return Contrast(contrast.point, error, contrast.df, contrast.n)
 
 
-def _mean_contrast(sample: NDArray[np.float64]) -> Contrast:
+def mean_contrast(sample: NDArray[np.float64]) -> Contrast:
+    """Mean over ``[seeds]`` values with its standard error."""
     n = len(sample)
     return Contrast(float(sample.mean()), math.sqrt(variance_of_mean(sample)), n - 1, n)
 

@@ -118,7 +118,17 @@ def samples(sweep: Sweep, run_id: str, limit: int) -> list[dict[str, Any]]:
 def provenance(sweep: Sweep, run_id: str) -> dict[str, Any]:
     """``provenance.json`` of a planned run; empty if it is not there or not an object."""
     arm = sweep.planned["arm"][sweep.planned["run_id"] == run_id].iloc[0]
-    value, _ = read_json(sweep.path / str(arm) / run_id / "provenance.json")
+    return _provenance(sweep.path, str(arm), run_id)
+
+
+def provenances(sweep: Sweep) -> list[dict[str, Any]]:
+    """The same of every run that has a record, in the order of ``runs``."""
+    places = zip(sweep.runs["arm"], sweep.runs["run_id"], strict=True)
+    return [_provenance(sweep.path, str(arm), str(run_id)) for arm, run_id in places]
+
+
+def _provenance(path: Path, arm: str, run_id: str) -> dict[str, Any]:
+    value, _ = read_json(path / arm / run_id / "provenance.json")
     return value or {}
 
 

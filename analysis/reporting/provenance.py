@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import Any
 
-from analysis.reading.files import read_json
+from analysis.reading.load import provenances
 from analysis.reading.sweep import Sweep
 from analysis.reporting.imports import import_lines
 from analysis.reporting.numbers import plural
@@ -23,7 +22,7 @@ def provenance_lines(sweep: Sweep) -> list[str]:
     """
     if sweep.imported:
         return import_lines(sweep)
-    files = _files(sweep)
+    files = provenances(sweep)
     packages = [file["packages"] for file in files if isinstance(file.get("packages"), dict)]
     lines = [
         _spread("Commit", sweep.runs["git_commit"]),
@@ -35,13 +34,6 @@ def provenance_lines(sweep: Sweep) -> list[str]:
     for name in sorted({name for versions in packages for name in versions}):
         lines.append(_spread(name, (versions.get(name) for versions in packages)))
     return [line for line in lines if line]
-
-
-def _files(sweep: Sweep) -> list[dict[str, Any]]:
-    """Every run's ``provenance.json``, empty where it has none."""
-    places = zip(sweep.runs["arm"], sweep.runs["run_id"], strict=True)
-    paths = (sweep.path / str(arm) / str(run_id) for arm, run_id in places)
-    return [read_json(path / "provenance.json")[0] or {} for path in paths]
 
 
 def _spread(what: str, values: Iterable[object]) -> str:
