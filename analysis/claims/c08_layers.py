@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from analysis.claims.claim import Claim
 from analysis.claims.comparison import Comparer, stopped_early
 from analysis.claims.difference import Finding, ScoreDifference, measure
+from analysis.claims.facts import layer_set, parameters
 from analysis.claims.groups import matched, model_and_task
-from analysis.claims.layers import layer_set, parameters
 from analysis.claims.parity import (
     difference_verdict,
     equality,

@@ -6,10 +6,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import pandas as pd
-
 from analysis.claims.claim import Claim
 from analysis.claims.comparison import Comparison, pairs, stopped_early
+from analysis.claims.facts import hidden_size
 from analysis.claims.groups import fingerprint, settings, task_of, value
 from analysis.claims.pairwise import linear, ratio_text
 from analysis.claims.ratios import curve_obstacle, unstated
@@ -28,7 +27,7 @@ from analysis.estimates.fits import weighted_slope
 from analysis.estimates.optimum import log_ratio, lr_ratio
 from analysis.estimates.search import SearchSummary
 from analysis.estimates.stats import MAX_SEEDS, Contrast, Estimate
-from analysis.reading.arms import Arm, signed_text
+from analysis.reading.arms import signed_text
 from analysis.reading.sweep import Sweep
 
 MIN_WIDTHS = 4
@@ -55,17 +54,6 @@ class _Point:
     def error(self) -> float:
         """Standard error in decades, the grid's share included."""
         return math.hypot(self.contrast.standard_error, self.contrast.grid_term)
-
-
-def hidden_size(sweep: Sweep, arm: Arm) -> int | None:
-    """Width of an arm's model; None where neither plan nor records know it."""
-    known = sweep.plan["arms"][arm.name].get("model") or {}
-    if isinstance(known, dict) and known.get("hidden_size"):
-        return int(known["hidden_size"])
-    if "hidden_size" not in sweep.runs:
-        return None
-    rows = pd.to_numeric(sweep.runs["hidden_size"][sweep.runs["arm"] == arm.name]).dropna()
-    return int(rows.iloc[0]) if len(rows) else None
 
 
 def _groups(sweep: Sweep) -> list[Group]:

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 from analysis.claims.claim import Claim
 from analysis.claims.comparison import Comparer
-from analysis.claims.groups import matched, model_and_task, value
+from analysis.claims.facts import ALPHA_KEYS, alpha_of
+from analysis.claims.groups import matched, model_and_task
 from analysis.claims.pairwise import Family, family, family_verdict, judge_family, ratio_text
 from analysis.claims.ratios import seeds_advice
 from analysis.claims.verdict import SUPPORTED, UNDECIDED, Decision, Verdict, undecided
@@ -17,24 +18,12 @@ from analysis.reading.sweep import Sweep
 
 FACTOR = 2.0
 """Products alpha x LR* within this factor of each other count as one: the margin of C5."""
-KEYS = ("method.alpha_rule", "method.lora_alpha")
-
-
-def alpha_of(sweep: Sweep, arm: Arm) -> float | None:
-    """Alpha of an arm's update alpha / r x B A; None where it is not known."""
-    rule, constant = (value(sweep, arm, key) for key in KEYS)
-    rank = arm.rank
-    if rule == "2r" and rank is not None:
-        return 2.0 * rank
-    if rule == "sqrt" and rank is not None and constant is not None:
-        return float(constant) * math.sqrt(rank)
-    return None if constant is None else float(constant)
 
 
 def _groups(sweep: Sweep) -> list[tuple[Arm, ...]]:
     """LoRA arms that differ in alpha alone, by alpha; an alpha that occurs twice counts once."""
     found = []
-    for group in matched(sweep, KEYS, lambda arm: not arm.is_full):
+    for group in matched(sweep, ALPHA_KEYS, lambda arm: not arm.is_full):
         by_alpha: dict[float, Arm] = {}
         for arm in group:
             alpha = alpha_of(sweep, arm)

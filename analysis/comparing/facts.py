@@ -6,8 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from analysis.claims.c20_width import hidden_size
-from analysis.claims.c21_alpha import alpha_of
+from analysis.claims.facts import alpha_of, hidden_size
 from analysis.claims.groups import settings
 from analysis.reading.arms import Arm, arms
 from analysis.reading.sweep import Sweep

@@ -8,8 +8,8 @@ from typing import Any
 
 from matplotlib.axes import Axes
 
+from analysis.claims.facts import layer_set
 from analysis.claims.groups import matched, value
-from analysis.claims.layers import layer_set
 from analysis.estimates.search import SearchSummary
 from analysis.figures import marks, scales
 from analysis.figures.cast import TARGETS, Cast, cast, target_text

@@ -10,7 +10,7 @@ from statistics import fmean
 import pandas as pd
 
 from analysis.claims.comparison import Comparison
-from analysis.claims.layers import parameters
+from analysis.claims.facts import parameters
 from analysis.estimates.optimum import Optimum
 from analysis.estimates.search import SearchSummary
 from analysis.estimates.stats import MIN_SEEDS, Estimate, cross_fitted_mean, mean_interval

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from matplotlib.axes import Axes
 
-from analysis.claims.c20_width import hidden_size
 from analysis.claims.comparison import comparisons
+from analysis.claims.facts import hidden_size
 from analysis.estimates.optimum import LrRatio, lr_ratio
 from analysis.estimates.search import SearchSummary
 from analysis.figures import marks, scales

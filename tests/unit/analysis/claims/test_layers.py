@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from analysis.claims import c08_layers, check_claims
-from analysis.claims.layers import layer_set, parameters
+from analysis.claims.facts import layer_set, parameters
 from analysis.claims.verdict import Verdict
 from analysis.estimates.stats import paired_difference
 from analysis.reading.arms import arms

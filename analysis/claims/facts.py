@@ -1,4 +1,4 @@
-"""Which layers an arm adapts, and how many parameters that trains."""
+"""Facts of an arm that claims and comparisons go by: layers, parameters, width, alpha."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from analysis.reading.arms import Arm
 from analysis.reading.sweep import Sweep
 from study.plan.description import ATTENTION, MLP
 
+ALPHA_KEYS = ("method.alpha_rule", "method.lora_alpha")
 PRESETS = {
     "all": "all",
     "all-linear": "all",
@@ -46,8 +47,33 @@ def parameters(sweep: Sweep, arm: Arm) -> float | None:
     planned = sweep.plan["arms"][arm.name].get("trainable_params")
     if planned is not None and math.isfinite(planned):
         return float(planned)
-    if "trainable_params" not in sweep.runs:
+    return _recorded(sweep, arm, "trainable_params")
+
+
+def hidden_size(sweep: Sweep, arm: Arm) -> int | None:
+    """Width of an arm's model; None where neither plan nor records know it."""
+    known = sweep.plan["arms"][arm.name].get("model") or {}
+    if isinstance(known, dict) and known.get("hidden_size"):
+        return int(known["hidden_size"])
+    recorded = _recorded(sweep, arm, "hidden_size")
+    return None if recorded is None else int(recorded)
+
+
+def _recorded(sweep: Sweep, arm: Arm, column: str) -> float | None:
+    """The number in the first record of an arm that has one."""
+    if column not in sweep.runs:
         return None
-    rows = sweep.runs["trainable_params"][sweep.runs["arm"] == arm.name]
+    rows = sweep.runs[column][sweep.runs["arm"] == arm.name]
     known = pd.to_numeric(rows, errors="coerce").dropna()
     return float(known.iloc[0]) if len(known) else None
+
+
+def alpha_of(sweep: Sweep, arm: Arm) -> float | None:
+    """Alpha of an arm's update alpha / r x B A; None where it is not known."""
+    rule, constant = (value(sweep, arm, key) for key in ALPHA_KEYS)
+    rank = arm.rank
+    if rule == "2r" and rank is not None:
+        return 2.0 * rank
+    if rule == "sqrt" and rank is not None and constant is not None:
+        return float(constant) * math.sqrt(rank)
+    return None if constant is None else float(constant)
