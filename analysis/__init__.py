@@ -4,7 +4,7 @@ The commands are in ``python -m analysis --help``; from a notebook the same verb
 
     import analysis
 
-    sweep = analysis.load("runs/quickstart")
+    sweep = analysis.load("runs/quickstart")   # or the URL of a sweep's storage
     analysis.verdicts(sweep)          # a frame: one row a verdict
     analysis.arm_table(sweep)         # a frame: one row an arm, every estimate with its interval
     analysis.figure(sweep, "ranks")   # a matplotlib figure
@@ -27,15 +27,20 @@ if TYPE_CHECKING:
 # Everything is imported where it is used: `python -m analysis claims` need not wait for matplotlib.
 
 
-def load(path: str | PathLike[str]) -> Sweep:
-    """Read an experiment directory, finished or not, ours or imported.
+def load(place: str | PathLike[str], experiment: str | None = None) -> Sweep:
+    """Read an experiment, finished or not: its directory, ours or imported, or its storage.
+
+    Args:
+        place: ``runs/<experiment>``, or ``postgresql://USER@HOST/DATABASE``, ``sqlite:///FILE`` or
+            ``journal:FILE``.
+        experiment: Its name, where a storage holds several.
 
     Raises:
         ValueError: if it is missing, empty or not an experiment.
     """
     from analysis.reading.load import load as load_sweep
 
-    return load_sweep(Path(path))
+    return load_sweep(place if isinstance(place, str) else Path(place), experiment)
 
 
 def verdicts(sweep: Sweep) -> DataFrame:
@@ -70,12 +75,12 @@ def figure(sweep: Sweep, name: str) -> Figure:
     return draw_figure(sweep, name)
 
 
-def report(sweep: Sweep) -> Path:
-    """Write ``report/`` into the experiment directory.
+def report(sweep: Sweep, out: Path | None = None) -> Path:
+    """Write a report: ``report/`` in the experiment directory unless ``out`` names another.
 
     Returns:
         The page.
     """
     from analysis.reporting.report import write_report
 
-    return write_report(sweep).index
+    return write_report(sweep, out).index

@@ -7,6 +7,10 @@ import importlib
 import os
 import sys
 from collections.abc import Sequence
+from typing import NoReturn
+
+from analysis.reading.printable import printable
+from study.records.location import without_passwords
 
 COMMANDS = ("report", "claims", "figure", "import_", "export", "compare", "recommend", "simulate")
 """Modules; the underscore of a module whose command is a Python keyword is no part of its name."""
@@ -26,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options.run(options)
         sys.stdout.flush()
     except ValueError as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {printable(str(error))}", file=sys.stderr)
         return 2
     except BrokenPipeError:  # `... | head` has read enough; nothing may be written any more
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -40,11 +44,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
+class _Parser(argparse.ArgumentParser):
+    """Its errors quote arguments, of which one may be a URL with a password."""
+
+    def error(self, message: str) -> NoReturn:
+        super().error(printable(without_passwords(message)))
+
+
 def _parser() -> argparse.ArgumentParser:
     modules = {
         name.rstrip("_"): importlib.import_module(f"analysis.cli.{name}") for name in COMMANDS
     }
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="python -m analysis",
         description="Read what `python -m study -m` or another command of `study` wrote.",
         epilog="examples:\n" + "".join(module.EXAMPLES for module in modules.values()),

@@ -27,12 +27,17 @@ from study.compose import (
     to_dataclasses,
 )
 from study.sweep.driver import run_single, serve
+from study.sweep.errors import SweepStoppedError
 
 
 def work(config: DictConfig) -> None:
     """Train one run, or serve as a worker of a sweep (called by Hydra)."""
     if config.worker_of is not None:
-        serve(Path(config.worker_of), to_dataclasses(config))
+        try:
+            serve(Path(config.worker_of), to_dataclasses(config))
+        except SweepStoppedError as error:
+            print(f"error: {error}", file=sys.stderr)
+            raise SystemExit(2) from None
         return
     with reporting_user_errors():
         study_config = to_dataclasses(config)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import hydra
+import yaml
 from hydra.core.config_store import ConfigStore
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
@@ -19,9 +20,12 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from study import config as c
+from study.records.location import ENVIRONMENT, check_storage, has_password, without_password
 
 CONF_DIR = Path(__file__).resolve().parent.parent / "conf"
 CONFIG_NAME = "study"
+YAML_DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+"""The one in C, where PyYAML was built with it: a sweep writes the configuration of every run."""
 EARLY_STOPPING = "experiment.early_stopping"
 
 SCHEMAS: dict[tuple[str | None, str], type] = {
@@ -55,7 +59,24 @@ def to_dataclasses(config: DictConfig) -> c.StudyConfig:
         plain = OmegaConf.to_object(config)
     assert isinstance(plain, c.StudyConfig)
     _refuse_added_keys(plain)
+    _check_storage(config, plain)
     return plain
+
+
+def _check_storage(config: DictConfig, plain: c.StudyConfig) -> None:
+    """Only an interpolation may bring a password: overrides are seen in process lists and kept in
+    the job files of clusters.
+    """
+    if plain.storage is None:
+        return
+    check_storage(plain.storage, plain.workers)
+    raw = OmegaConf.to_container(config, resolve=False)
+    assert isinstance(raw, dict)
+    if has_password(str(raw["storage"])):
+        raise ValueError(
+            f"storage must not name a password; set {ENVIRONMENT}, got "
+            f"{without_password(plain.storage)} with one"
+        )
 
 
 def compose(overrides: Sequence[str]) -> c.StudyConfig:
@@ -65,6 +86,7 @@ def compose(overrides: Sequence[str]) -> c.StudyConfig:
         ValueError: one sentence for an unknown key or option, a wrong type or a broken law.
     """
     check_experiment_keys(overrides)
+    check_experiment_launcher(overrides)
     with user_errors():
         if GlobalHydra.instance().is_initialized():
             config = hydra.compose(CONFIG_NAME, overrides=list(overrides))
@@ -98,6 +120,27 @@ def check_experiment_keys(overrides: Sequence[str]) -> None:
                 "since no curve, ratio or claim is judged from a search that was cut short, got "
                 f"{override!r}"
             )
+
+
+def check_experiment_launcher(overrides: Sequence[str]) -> None:
+    """Refuse an experiment whose defaults choose a launcher, which Hydra would pass over.
+
+    Raises:
+        ValueError: naming the experiment and the command-line override that has an effect.
+    """
+    for override in overrides:
+        path = CONF_DIR / "experiment" / f"{override.partition('=')[2]}.yaml"
+        if override_key(override) != "experiment" or not path.is_file():
+            continue
+        defaults = OmegaConf.select(OmegaConf.load(path), "defaults", default=[])
+        for choice in (d for d in defaults if OmegaConf.is_dict(d)):
+            for key, value in choice.items():
+                group = str(key).split()[-1].lstrip("/")
+                if group.startswith("hydra/"):
+                    raise ValueError(
+                        f"{override}: an experiment's file cannot choose {group}, which Hydra "
+                        f"would pass over; give {group}={value} on the command line"
+                    )
 
 
 def split_sweeps(overrides: Sequence[str]) -> tuple[list[str], dict[str, list[str]]]:
@@ -185,4 +228,4 @@ def _refuse_added_keys(node: Any, prefix: str = "") -> None:
 
 def to_yaml(config: Any) -> str:
     """A dataclass of :mod:`study.config` as YAML."""
-    return OmegaConf.to_yaml(OmegaConf.structured(config))
+    return yaml.dump(dataclasses.asdict(config), Dumper=YAML_DUMPER, sort_keys=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 from study.config import (
@@ -19,7 +20,8 @@ from study.config import (
 )
 from study.plan.arms import Arm, arm_factors
 from study.plan.description import Description, resolve_targets, trainable_params
-from study.plan.experiment import Plan, plan_search
+from study.plan.experiment import Plan, PlannedRun, plan_search
+from study.records.record import Record
 
 FULL_RATES = [2e-5, 2e-4, 2e-3]
 LORA_RATES = [2e-4, 2e-3, 2e-2]
@@ -145,3 +147,11 @@ def toy_plan(full_rates: list[float] = FULL_RATES, engine: str = "trl", **change
         "lora-r1": arm("lora-r1", run_config(lora(), engine=by), LORA_RATES),
     }
     return plan_search(experiment(**changes), arms, engine)
+
+
+def record_of(run: PlannedRun, score: float | None, **changes: Any) -> Record:
+    """The record of a run with this score, without any measurements."""
+    known: dict[str, Any] = {f.name: None for f in dataclasses.fields(Record)}
+    status = "no_signal" if score is None else "completed"
+    facts = {**dataclasses.asdict(run), "status": status, "score_final": score, **changes}
+    return Record(**{**known, **facts})

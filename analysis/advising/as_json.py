@@ -19,7 +19,7 @@ def advice_json(found: Advice) -> str:
     return json.dumps(
         {
             "model": asdict(found.model),
-            "sweeps": [str(own.sweep.path) for own in found.sweeps],
+            "sweeps": [own.sweep.origin for own in found.sweeps],
             "learning_rate": {
                 "own": [_own(arm, carried) for arm, carried in rates.own],
                 "published": [asdict(rule) for rule in rates.published],
@@ -54,7 +54,7 @@ def advice_json(found: Advice) -> str:
 def _own(arm: OwnArm, carried: Sourced | None) -> dict[str, Any]:
     return {
         "arm": arm.facts.name,
-        "sweep": str(arm.own.sweep.path),
+        "sweep": arm.own.sweep.origin,
         "rank": arm.facts.arm.rank,
         "hidden_size": arm.facts.hidden_size,
         "alpha": arm.facts.alpha,

@@ -33,8 +33,8 @@ class OwnSweep(Side):
 
     @property
     def label(self) -> str:
-        """Directory, model and task."""
-        return f"{self.sweep.path} ({model_name(self.sweep)}, {task_name(self.sweep)})"
+        """Place, model and task."""
+        return f"{self.sweep.origin} ({model_name(self.sweep)}, {task_name(self.sweep)})"
 
 
 @dataclass(frozen=True)
@@ -52,12 +52,12 @@ class OwnArm:
 
     @property
     def label(self) -> str:
-        """Arm, directory, and the arm's model and task."""
+        """Arm, place, and the arm's model and task."""
         about = ", ".join(
             str(self.facts.settings.get(key, f"unnamed {key.split('.')[0]}"))
             for key in ("model.name", "task.name")
         )
-        return f"{self.facts.name} of {self.own.sweep.path} ({about})"
+        return f"{self.facts.name} of {self.own.sweep.origin} ({about})"
 
     @property
     def supervised(self) -> bool:

@@ -76,5 +76,5 @@ def _verdicts(owned: Sequence[OwnSweep]) -> list[RankVerdict]:
         for verdict in EVERY_RANK.check(own.sweep, own.search):
             rank = ranks.get(verdict.arms[0]) if len(verdict.arms) == 2 else None
             if rank is not None:
-                found.append(RankVerdict(rank, str(own.sweep.path), verdict))
+                found.append(RankVerdict(rank, own.sweep.origin, verdict))
     return found

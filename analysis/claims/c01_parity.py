@@ -5,10 +5,10 @@ from __future__ import annotations
 from analysis.claims.claim import Claim
 from analysis.claims.comparison import (
     Comparison,
+    exploratory,
     lacks_baseline,
     rank_groups,
     setting,
-    stopped_early,
 )
 from analysis.claims.difference import measure
 from analysis.claims.groups import model_and_task
@@ -27,7 +27,7 @@ def check(sweep: Sweep, search: SearchSummary) -> list[Verdict]:
         sweep: An experiment with both methods.
         search: Of the same sweep.
     """
-    early = stopped_early(sweep)
+    early = exploratory(sweep)
     if early is not None:
         statement = equality_text("LoRA at its highest rank", "FullFT", setting(sweep))
         return [undecided("C1", statement, (), early)]

@@ -6,10 +6,10 @@ from analysis.claims.c01_parity import equality_text
 from analysis.claims.claim import Claim
 from analysis.claims.comparison import (
     Comparison,
+    exploratory,
     lacks_baseline,
     rank_groups,
     setting,
-    stopped_early,
 )
 from analysis.claims.difference import Finding, ScoreDifference, measure
 from analysis.claims.groups import model_and_task
@@ -40,7 +40,7 @@ def check(sweep: Sweep, search: SearchSummary) -> list[Verdict]:
         sweep: An experiment with both methods.
         search: Of the same sweep.
     """
-    early = stopped_early(sweep)
+    early = exploratory(sweep)
     if early is not None:
         statement = equality_text("LoRA at every rank", "FullFT", setting(sweep))
         return [undecided("C2", statement, (), early)]

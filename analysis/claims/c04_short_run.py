@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from analysis.claims.claim import Claim
-from analysis.claims.comparison import Comparison, comparisons, lacks_baseline, stopped_early
+from analysis.claims.comparison import Comparison, comparisons, exploratory, lacks_baseline
 from analysis.claims.groups import model_and_task, value
 from analysis.claims.pairwise import ratio_text
 from analysis.claims.ratios import NO_PLATEAU, curve_obstacle, seeds_advice
@@ -41,7 +41,7 @@ Lengths = Mapping[int, Mapping[str, LrCurve]]
 
 def _lacks(sweep: Sweep) -> str:
     lack = lacks_baseline(sweep)
-    if not lack and sweep.metrics.empty and not sweep.stops_early:
+    if not lack and sweep.metrics.empty and not sweep.selects_only:
         return "evaluations on the way, at three training lengths or more"
     return lack
 
@@ -53,7 +53,7 @@ def check(sweep: Sweep, search: SearchSummary) -> list[Verdict]:
         sweep: An experiment with both methods, evaluated on the way.
         search: Of the same sweep; search seeds decide.
     """
-    early = stopped_early(sweep)
+    early = exploratory(sweep)
     if early is not None:
         statement = "The ratio of LoRA's best learning rate to FullFT's falls as training goes on."
         return [undecided("C4", statement, (), early)]

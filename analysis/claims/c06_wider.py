@@ -8,9 +8,9 @@ from analysis.claims.claim import Claim
 from analysis.claims.comparison import (
     Comparison,
     comparisons,
+    exploratory,
     lacks_baseline,
     setting,
-    stopped_early,
 )
 from analysis.claims.groups import model_and_task
 from analysis.claims.ratios import NO_PLATEAU, curve_obstacle, seeds_advice, unstated
@@ -38,7 +38,7 @@ def check(sweep: Sweep, search: SearchSummary) -> list[Verdict]:
         sweep: An experiment with both methods.
         search: Of the same sweep; search seeds decide.
     """
-    early = stopped_early(sweep)
+    early = exploratory(sweep)
     if early is not None:
         return [undecided("C6", _statement("LoRA", "FullFT", setting(sweep)), (), early)]
     return [_check_arm(sweep, pair, search) for pair in comparisons(sweep)]

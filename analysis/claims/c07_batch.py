@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from analysis.claims.claim import Claim
-from analysis.claims.comparison import Comparison, pairs, stopped_early
+from analysis.claims.comparison import Comparison, exploratory, pairs
 from analysis.claims.difference import PLANNED, measure, report_scores
 from analysis.claims.groups import fingerprint, model_and_task, settings, value
 from analysis.claims.verdict import (
@@ -130,7 +130,7 @@ def check(sweep: Sweep, search: SearchSummary) -> list[Verdict]:
 
 
 def _measure(sweep: Sweep, group: Group, equal: str, search: SearchSummary) -> _Found:
-    early = stopped_early(sweep)
+    early = exploratory(sweep)
     if early is not None:
         return _Found(group, equal, None, (early,))
     if not sweep.experiment["seeds"]["report"]:

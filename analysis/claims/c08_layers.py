@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from analysis.claims.claim import Claim
-from analysis.claims.comparison import Comparer, stopped_early
+from analysis.claims.comparison import Comparer, exploratory
 from analysis.claims.difference import Finding, ScoreDifference, measure
 from analysis.claims.facts import layer_set, parameters
 from analysis.claims.groups import matched, model_and_task
@@ -130,7 +130,7 @@ def _check(comparer: Comparer, contrast: _Contrast, search: SearchSummary) -> Ve
     statement = _statement(sweep, contrast)
     arms = (contrast.everything, contrast.single)
     pair = comparer.compare(*(arms if contrast.part == "attention" else reversed(arms)))
-    early = stopped_early(sweep)
+    early = exploratory(sweep)
     one_sided = contrast.part == "attention"
     found: Finding = early or measure(sweep, pair, search, equality=not one_sided)
     if isinstance(found, Obstacle):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from analysis.claims.claim import Claim
-from analysis.claims.comparison import Comparison, pairs, stopped_early
+from analysis.claims.comparison import Comparison, exploratory, pairs
 from analysis.claims.facts import hidden_size
 from analysis.claims.groups import fingerprint, settings, task_of, value
 from analysis.claims.pairwise import linear, ratio_text
@@ -94,7 +94,7 @@ def _check_group(sweep: Sweep, group: Group, search: SearchSummary) -> Verdict:
         f"The ratio of best learning rates of LoRA at rank {group[0][1].arm.rank} and FullFT grows "
         f"with the hidden size ({widths}): {task_of(sweep, group[0][1].arm)}."
     )
-    early = stopped_early(sweep)
+    early = exploratory(sweep)
     if early is not None:
         return undecided("C20", statement, names, early)
     points, obstacles = _points(group, search)

@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 
 from analysis.claims.claim import Claim
-from analysis.claims.comparison import Comparer, Comparison, comparisons, stopped_early
+from analysis.claims.comparison import Comparer, Comparison, comparisons, exploratory
 from analysis.claims.groups import matched, model_and_task, value
 from analysis.claims.pairwise import linear, ratio_text
 from analysis.claims.ratios import assumed_note, curve_obstacle, seeds_advice, unstated
@@ -69,7 +69,7 @@ def _check_pair(sweep: Sweep, pair: Comparison, search: SearchSummary) -> Verdic
         f"{PURE} ({pair.names[1]}), so the latter inflates the ratio of LoRA to FullFT: "
         f"{model_and_task(sweep, pair.arm)}."
     )
-    obstacle = stopped_early(sweep) or curve_obstacle(pair, search)
+    obstacle = exploratory(sweep) or curve_obstacle(pair, search)
     if obstacle is not None:
         return undecided("C22", statement, pair.names, obstacle)
     own, other = (search.curves[name] for name in pair.names)

@@ -71,7 +71,7 @@ class Comparer:
     @cached_property
     def stopped_or_unfinished(self) -> Obstacle | None:
         """Why nothing in the sweep can be judged, if so."""
-        return stopped_early(self.sweep) or unfinished(self.sweep)
+        return exploratory(self.sweep) or unfinished(self.sweep)
 
     @cached_property
     def _statuses(self) -> Mapping[str, Counter[str]]:
@@ -144,7 +144,7 @@ def comparisons(sweep: Sweep) -> list[Comparison]:
         Empty if the sweep lacks either method, or stops early. Of two baselines the one of the
         arm's own precision is taken; one of another precision only if there is no better.
     """
-    return [] if stopped_early(sweep) is not None else pairs(sweep)
+    return [] if exploratory(sweep) is not None else pairs(sweep)
 
 
 def pairs(sweep: Sweep) -> list[Comparison]:
@@ -206,9 +206,9 @@ def lacks_methods(sweep: Sweep) -> str:
 def lacks_baseline(sweep: Sweep) -> str:
     """The same, and that at least one LoRA arm has a baseline.
 
-    A search that stops early is asked nothing: its claims are undecided whatever its arms.
+    A search that only selects is asked nothing: its claims are undecided whatever its arms.
     """
-    if sweep.stops_early:
+    if sweep.selects_only:
         return ""
     lack = lacks_methods(sweep)
     if not lack and not _baselines(sweep):
@@ -216,8 +216,24 @@ def lacks_baseline(sweep: Sweep) -> str:
     return lack
 
 
-def stopped_early(sweep: Sweep) -> Obstacle | None:
-    """The obstacle that a search with early stopping is."""
+def exploratory(sweep: Sweep) -> Obstacle | None:
+    """The obstacle that an experiment is which looks for something else than a verdict."""
+    if sweep.is_joint:
+        return Obstacle(
+            "joint_search",
+            "A joint search (experiment.best) tries arms at learning rates of its own choice, some "
+            "more than others: it selects a setting and scores it; for verdicts run an experiment "
+            "with a grid.",
+            "an experiment with a grid",
+        )
+    if sweep.is_ablation:
+        return Obstacle(
+            "ablation",
+            "An ablation changes one factor at a time between two settings and goes on from the "
+            "change that scores best: it says what each change brings; for verdicts run an "
+            "experiment whose arms are all declared.",
+            "an experiment whose arms are all declared",
+        )
     if not sweep.stops_early:
         return None
     return Obstacle(

@@ -1,12 +1,12 @@
-"""``python -m analysis claims DIRECTORY``."""
+"""``python -m analysis claims DIRECTORY|URL``."""
 
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from pathlib import Path
 
 from analysis.claims import check_claims, not_addressed
-from analysis.reading.load import load
+from analysis.cli.places import add_place, read
+from analysis.reading.printable import printable
 from analysis.reporting import wording
 from analysis.reporting.json_text import claims_json
 
@@ -18,22 +18,20 @@ EXAMPLES = """\
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """The experiment directory, and the format."""
-    parser.add_argument(
-        "directory", type=Path, help="experiment directory, for example runs/quickstart"
-    )
+    """The experiment, and the format."""
+    add_place(parser)
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def run(options: Namespace) -> None:
     """Print every verdict, and the claims that the sweep says nothing about."""
-    sweep = load(options.directory)
+    (sweep,) = read([options.place], options.experiment)
     found = check_claims(sweep)
     if options.json:
         print(claims_json(found))
         return
     lines = (wording.first_line(sweep), wording.banner(sweep), *wording.verdict_lines(found))
     for line in filter(None, lines):
-        print(line)
+        print(printable(line))
     for claim, lack in not_addressed(sweep):
-        print(f"{claim.claim_id} not addressed: it would need {lack}")
+        print(f"{claim.claim_id} not addressed: it would need {printable(lack)}")

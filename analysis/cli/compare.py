@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from pathlib import Path
 
+from analysis.cli.places import HELP as PLACE_HELP
+from analysis.cli.places import METAVAR, add_experiment, read
 from analysis.comparing.as_json import comparison_json
 from analysis.comparing.experiments import compare_experiments
 from analysis.comparing.tables import print_comparison, terminal
-from analysis.reading.load import load
 
 HELP = "compare two experiments: the same arms on another model, task, precision or width"
 EXAMPLES = """\
@@ -18,15 +18,16 @@ EXAMPLES = """\
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """Two experiment directories, and the format."""
-    parser.add_argument("a", type=Path, help="experiment directory, ours or imported")
-    parser.add_argument("b", type=Path, help="the one that is compared with it")
+    """Two experiments, and the format."""
+    parser.add_argument("a", metavar=METAVAR, help=PLACE_HELP)
+    parser.add_argument("b", metavar=METAVAR, help="the one that is compared with it")
+    add_experiment(parser)
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def run(options: Namespace) -> None:
     """Print the comparison."""
-    found = compare_experiments(load(options.a), load(options.b))
+    found = compare_experiments(*read([options.a, options.b], options.experiment))
     if options.json:
         print(comparison_json(found))
     else:

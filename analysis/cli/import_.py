@@ -8,14 +8,16 @@ from pathlib import Path
 
 from analysis.reading.importing.columns import parse_pairs
 from analysis.reading.importing.importer import ImportRequest, import_sweep
+from analysis.reading.printable import printable
 from analysis.reading.sources import SourceOptions
-from analysis.reading.sources.raw import without_password
+from study.records.location import without_password
 
 HELP = "bring in a sweep of others: CSV, SQLite, Optuna or W&B"
 EXAMPLES = """\
   python -m analysis import sweep.csv --map score_final=accuracy,learning_rate=lr --out runs/theirs
   python -m analysis import sft.csv --map score_final=nll --set direction=minimize --out runs/sft
-  python -m analysis import journal:optuna.journal --out runs/ours      an Optuna storage
+  python -m analysis import sqlite:///theirs.db --map learning_rate=params_lr,lora_rank=params_r \
+      --out runs/theirs                                                 an Optuna storage of others
   python -m analysis import wandb:team/project --out runs/mirrored      a W&B project
 """
 MAP_HELP = (
@@ -60,12 +62,14 @@ def run(options: Namespace) -> None:
         command=_command(options),
     )
     for line in import_sweep(request):
-        print(line)
+        print(printable(line))
 
 
 def _command(options: Namespace) -> str:
     """The command line that does the same again."""
-    parts = ["python", "-m", "analysis", "import", without_password(options.source)]
+    is_url = "://" in options.source
+    source = without_password(options.source) if is_url else options.source
+    parts = ["python", "-m", "analysis", "import", source]
     for name in ("map", "set", "history", "history_map", "table", "study_name", "worst_score"):
         value = getattr(options, name)
         for item in value if isinstance(value, list) else [value]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from pathlib import Path
 
 from analysis.advising.advice import METHODS, recommend
 from analysis.advising.as_json import advice_json
 from analysis.advising.printing import lines
-from analysis.reading.load import load
+from analysis.cli.places import HELP as PLACE_HELP
+from analysis.cli.places import METAVAR, add_experiment, read
+from analysis.reading.printable import printable
 
 HELP = "a starting learning-rate grid and rank, from published rules and your own sweeps"
 EXAMPLES = """\
@@ -21,7 +22,8 @@ EXAMPLES = """\
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Own sweeps, the method, the model, and the format."""
-    parser.add_argument("runs", nargs="*", type=Path, help="experiment directories of your own")
+    parser.add_argument("runs", nargs="*", metavar=METAVAR, help=f"of your own: {PLACE_HELP}")
+    add_experiment(parser)
     parser.add_argument("--method", required=True, choices=METHODS)
     parser.add_argument("--rank", type=int, help="of LoRA; left out: advised")
     parser.add_argument("--model-family", help="qwen3 or llama: those with a published rule")
@@ -32,7 +34,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(options: Namespace) -> None:
     """Print the advice."""
     found = recommend(
-        [load(path) for path in options.runs],
+        read(options.runs, options.experiment),
         options.method,
         options.rank,
         options.model_family,
@@ -42,4 +44,4 @@ def run(options: Namespace) -> None:
         print(advice_json(found))
         return
     for line in lines(found):
-        print(line)
+        print(printable(line))

@@ -39,7 +39,7 @@ def comparison_json(found: ExperimentComparison) -> str:
 
 def _experiment(sweep: Sweep) -> dict[str, Any]:
     return {
-        "path": str(sweep.path),
+        "path": sweep.origin,
         "name": sweep.name,
         "kind": sweep.kind,
         "model": model_name(sweep),

@@ -120,16 +120,20 @@ def _shared_runs(a: Sweep, b: Sweep) -> int:
     The same run at another time may differ, and two runs may score the same by chance: only where
     most runs of equal ids agree are they taken for the same ones.
     """
-    if a.path.resolve() == b.path.resolve():
-        raise ValueError(f"A and B are the same directory, {a.path}: name two experiments")
+    if _place(a) == _place(b):
+        raise ValueError(f"A and B are the same experiment, {a.origin}: name two of them")
     keys = ["run_id", "learning_rate", "seed"]
     common = a.runs[[*keys, "score_final"]].merge(b.runs[[*keys, "score_final"]], on=keys)
     same = int((common["score_final_x"] == common["score_final_y"]).sum())
     if 0 < same == len(a.runs) == len(b.runs):
         raise ValueError(
-            f"{a.path} and {b.path} hold the same {same} runs: a copy is no second experiment"
+            f"{a.origin} and {b.origin} hold the same {same} runs: a copy is no second experiment"
         )
     return same if 2 * same > len(common) else 0
+
+
+def _place(sweep: Sweep) -> str:
+    return sweep.origin if sweep.path is None else str(sweep.path.resolve())
 
 
 def _no_common_arm(matching: Matching) -> str:

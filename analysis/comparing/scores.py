@@ -48,8 +48,8 @@ def arm_score(sweep: Sweep, arm: str, search: SearchSummary) -> ArmScore:
     if len(rows):
         scores, bases = (_by_seed(rows, c) for c in ("score_final", "score_base"))
         return _arm_score(sweep, scores, bases, REPORTED)
-    if sweep.stops_early:
-        return _without("a search that stops early gives no score, only report seeds do")
+    if sweep.selects_only:
+        return _without("a search that only selects gives no score, only report seeds do")
     curve = search.curves.get(arm)
     if curve is None:
         return _without("no phase with every score yet")

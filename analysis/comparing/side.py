@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from functools import cached_property
 
-from analysis.claims.comparison import Comparison, comparisons, stopped_early, unfinished
+from analysis.claims.comparison import Comparison, comparisons, exploratory, unfinished
 from analysis.claims.difference import ScoreDifference, measure
 from analysis.comparing.numbers import Quantity, from_contrast, gravest, nothing
 from analysis.comparing.rates import rate_ratio
@@ -66,7 +66,7 @@ class Side:
 
 def no_baseline(sweep: Sweep) -> str:
     """Why an arm is compared with no FullFT arm."""
-    stopped = stopped_early(sweep)
+    stopped = exploratory(sweep)
     if stopped is not None:
         return stopped.reason.rstrip(".")
     return "no FullFT arm that differs in the method alone"
@@ -74,8 +74,8 @@ def no_baseline(sweep: Sweep) -> str:
 
 def no_curve(sweep: Sweep) -> str:
     """Why an arm has no learning-rate curve."""
-    if sweep.stops_early:
-        return "the search stops early, so curves are not estimated"
+    if sweep.selects_only:
+        return "the search only selects, so curves are not estimated"
     if unfinished(sweep) is not None:
         return "unfinished: its search lacks runs"
     return "its search lacks scores at some learning rate and seed"

@@ -15,6 +15,7 @@ from analysis.comparing.numbers import Quantity
 from analysis.comparing.rows import ArmRow, Triple
 from analysis.comparing.verdicts import GAP, QUESTIONS, RATE, RATIO, CarryOver, Question
 from analysis.reading.arms import count_text, model_name, rate_text, task_name
+from analysis.reading.printable import printable
 from analysis.reading.sweep import Sweep
 
 PIPE_WIDTH = 400
@@ -42,7 +43,7 @@ def print_comparison(found: ExperimentComparison, console: Console) -> None:
 
 def _say(console: Console, lines: Iterable[str]) -> None:
     for line in lines:
-        console.print(line, soft_wrap=True)
+        console.print(printable(line), soft_wrap=True)
 
 
 def _head(found: ExperimentComparison) -> Iterator[str]:
@@ -72,7 +73,7 @@ def _subject(sweep: Sweep) -> str:
     word = "" if unfinished(sweep) is None else "unfinished: "
     state = "" if sweep.complete else f", {word}{len(sweep.runs)} of {sweep.expected} runs"
     return (
-        f"{sweep.path}: model {_cut(model_name(sweep))}, task {task_name(sweep)}, "
+        f"{sweep.origin}: model {_cut(model_name(sweep))}, task {task_name(sweep)}, "
         f"{' and '.join(counts)}{state}"
     )
 

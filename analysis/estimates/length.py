@@ -69,7 +69,7 @@ def _trajectories(sweep: Sweep) -> tuple[pd.DataFrame, pd.DataFrame]:
 
     NaN where a run was not evaluated; steps at which none was are no columns.
     """
-    runs = sweep.runs[sweep.runs["phase"] == "search"]
+    runs = sweep.grid_runs[sweep.grid_runs["phase"] == "search"]
     scored = runs[runs["status"].isin(SCORED_STATUSES)]
     metrics = sweep.metrics
     mine = (metrics["metric"] == sweep.score_metric) & metrics["run_id"].isin(scored["run_id"])

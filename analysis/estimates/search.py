@@ -34,12 +34,12 @@ def search_summary(sweep: Sweep) -> SearchSummary:
     """Curves and optima of the arms whose search has no hole.
 
     A search with early stopping has none, whether or not a run was stopped: an arm that got through
-    whole is no random one.
+    whole is no random one. Nor has a joint search, which tries arms at rates of its own choice.
     """
     search = sweep.planned[sweep.planned["phase"] == "search"]
     waiting = set(search["arm"][~search["run_id"].isin(sweep.runs["run_id"])])
-    runs = sweep.runs[~sweep.runs["arm"].isin(waiting)]
-    curves = {} if sweep.stops_early else learning_rate_curves(runs)
+    runs = sweep.grid_runs[~sweep.grid_runs["arm"].isin(waiting)]
+    curves = {} if sweep.selects_only else learning_rate_curves(runs)
     fractions = _fractions(sweep, curves)
     optima = {name: optimum(curve, fractions[name]) for name, curve in curves.items()}
     floor = noise_floor((curve, fractions[name]) for name, curve in curves.items())

@@ -17,6 +17,7 @@ from analysis.estimates.search import SearchSummary
 from analysis.figures import marks, scales
 from analysis.figures.cast import Cast, cast
 from analysis.figures.learning import evaluated, unit
+from analysis.figures.numbers import no_curves
 from analysis.figures.spec import FigureSpec
 from analysis.figures.style import GREY
 from analysis.reading.arms import Arm, count_text, scored
@@ -130,8 +131,8 @@ def _caption(data: EnvelopeFigure) -> str:
 
 
 def _missing(sweep: Sweep, search: SearchSummary, data: EnvelopeFigure) -> str:
-    if sweep.stops_early:
-        return "Poor learning rates were stopped early, so there are no extremes over all of them."
+    if sweep.selects_only:
+        return f"{no_curves(sweep)}, so there are no extremes over all of them."
     return "" if data.curves else "No arm has stored evaluations of two learning rates."
 
 

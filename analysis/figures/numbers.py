@@ -17,7 +17,6 @@ from analysis.estimates.stats import MIN_SEEDS, Estimate, cross_fitted_mean, mea
 from analysis.reading.arms import Arm, arms, choice, reported, same_rate, scored
 from analysis.reading.sweep import Sweep
 
-STOPPED = "Poor learning rates were stopped early, so no best learning rate is estimated."
 NO_SCORES = (
     "No run of the report phase has a score yet: an arm's report runs start when all its search "
     "runs have a record."
@@ -180,10 +179,17 @@ def is_bound(flags: Sequence[str]) -> bool:
     return "edge_low" in flags or "edge_high" in flags
 
 
+def no_curves(sweep: Sweep) -> str:
+    """Why a search that only selects has no learning-rate curve, the beginning of a sentence."""
+    if sweep.is_joint:
+        return "Arms were tried at learning rates of a joint search"
+    return "Poor learning rates were stopped early"
+
+
 def no_optimum(sweep: Sweep, search: SearchSummary) -> str:
     """Why no arm of a sweep has a best learning rate; empty if one has."""
-    if sweep.stops_early:
-        return STOPPED
+    if sweep.selects_only:
+        return f"{no_curves(sweep)}, so no best learning rate is estimated."
     if not search.optima:
         return "No arm has a score for every search run, so no best learning rate is estimated."
     if not any(math.isfinite(found.lr.point) for found in search.optima.values()):

@@ -15,7 +15,7 @@ from analysis.estimates.search import SearchSummary
 from analysis.estimates.stats import Estimate, mean_interval
 from analysis.figures import marks, scales
 from analysis.figures.cast import Cast, cast
-from analysis.figures.numbers import Point, points, seed_means
+from analysis.figures.numbers import Point, no_curves, points, seed_means
 from analysis.figures.spec import FigureSpec
 from analysis.figures.style import GREY, Look
 from analysis.reading.arms import Arm, Choice, base_score, choice, same_rate, scored
@@ -225,10 +225,10 @@ def _caption(data: RateFigure) -> str:
 
 
 def _missing(sweep: Sweep, search: SearchSummary, data: RateFigure) -> str:
-    if sweep.stops_early:
+    if sweep.selects_only:
         return (
-            "Poor learning rates were stopped early, so there is no curve; the table of every "
-            "learning rate counts the stopped runs."
+            f"{no_curves(sweep)}, so there is no curve; the table of every learning rate counts "
+            "the runs."
         )
     return "" if data.curves else "No run of the search phase has a score yet."
 

@@ -18,7 +18,7 @@ from analysis.estimates.stats import Estimate
 from analysis.figures import marks, scales
 from analysis.figures.cast import Cast, cast
 from analysis.figures.learning import PROMPTS, unit
-from analysis.figures.numbers import STOPPED, column, not_judged
+from analysis.figures.numbers import column, no_optimum, not_judged
 from analysis.figures.spec import FigureSpec
 from analysis.figures.style import GREY
 from analysis.reading.arms import Arm
@@ -136,8 +136,8 @@ def _caption(data: LengthFigure) -> str:
 
 
 def _missing(sweep: Sweep, search: SearchSummary, data: LengthFigure) -> str:
-    if sweep.stops_early:
-        return STOPPED
+    if sweep.selects_only:
+        return no_optimum(sweep, search)
     if data.curves:
         return ""
     pairs = [set(c.names) for c in comparisons(sweep) if c.baseline is not None]

@@ -13,7 +13,7 @@ from analysis.estimates.optimum import LrRatio, lr_ratio
 from analysis.estimates.search import SearchSummary
 from analysis.figures import marks, scales
 from analysis.figures.cast import Cast, cast
-from analysis.figures.numbers import STOPPED, not_judged
+from analysis.figures.numbers import no_optimum, not_judged
 from analysis.figures.spec import FigureSpec
 from analysis.figures.style import GREY
 from analysis.reading.arms import Arm
@@ -122,8 +122,8 @@ def _caption(data: WidthFigure) -> str:
 
 
 def _missing(sweep: Sweep, search: SearchSummary, data: WidthFigure) -> str:
-    if sweep.stops_early:
-        return STOPPED
+    if sweep.selects_only:
+        return no_optimum(sweep, search)
     if len({row.width for row in data.points}) > 1:
         return ""
     return "Fewer than two widths have a ratio: complete their searches, or extend their grids."

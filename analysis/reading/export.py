@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 from analysis.reading.frames import to_plain
+from analysis.reading.printable import write_csv
 from analysis.reading.sweep import Sweep
 
 FORMATS = ("parquet", "csv")
@@ -14,7 +15,8 @@ FORMATS = ("parquet", "csv")
 def export(sweep: Sweep, directory: Path, form: str) -> list[Path]:
     """Write ``runs``, ``metrics`` and ``excluded``, over those of an earlier export.
 
-    Columns of runs that hold lists or objects become JSON text.
+    Columns of runs that hold lists or objects become JSON text; in CSV, text that a spreadsheet
+    would take for a formula gets an apostrophe.
 
     Args:
         sweep: What to write.
@@ -33,8 +35,10 @@ def export(sweep: Sweep, directory: Path, form: str) -> list[Path]:
         directory.mkdir(parents=True, exist_ok=True)
         for name, frame in frames.items():
             draft, path = directory / f".{name}.{os.getpid()}", directory / f"{name}.{form}"
-            write = frame.to_csv if form == "csv" else frame.to_parquet
-            write(draft, index=False)
+            if form == "csv":
+                write_csv(frame, draft)
+            else:
+                frame.to_parquet(draft, index=False)
             os.replace(draft, path)
             written.append(path)
     except OSError as error:

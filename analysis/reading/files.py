@@ -85,10 +85,16 @@ def read_record(path: Path, run: Mapping[str, Any]) -> tuple[dict[str, Any] | No
     record, problem = read_json(f"{path}/{run['arm']}/{run['run_id']}/record.json")
     if record is None:
         return None, "" if problem == ABSENT else f"record.json {problem}"
+    record, problem = checked_record(record, run)
+    return record, f"record.json {problem}" if problem else ""
+
+
+def checked_record(
+    record: Mapping[str, Any], run: Mapping[str, Any]
+) -> tuple[dict[str, Any] | None, str]:
+    """A parsed record of a planned run, or None and why it is no result."""
     problem = _record_problem(record, run)
-    if problem:
-        return None, f"record.json {problem}"
-    return {**record, "learning_rate": run["learning_rate"]}, ""
+    return (None, problem) if problem else ({**record, "learning_rate": run["learning_rate"]}, "")
 
 
 def _record_problem(record: Mapping[str, Any], run: Mapping[str, Any]) -> str:
@@ -153,7 +159,16 @@ def read_selection(path: Path, arm: str) -> float | None:
         return None
     if value is None:
         raise ValueError(f"{file} {problem}")
-    rate = value.get("learning_rate")
+    return selected_rate(str(file), value)
+
+
+def selected_rate(where: str, selection: Mapping[str, Any]) -> float:
+    """The learning rate of a selection.
+
+    Raises:
+        ValueError: if there is none.
+    """
+    rate = selection.get("learning_rate")
     if rate is None or not is_number(rate):
-        raise ValueError(f"{file} names no learning_rate, got {rate!r}")
+        raise ValueError(f"{where} names no learning_rate, got {rate!r}")
     return float(rate)

@@ -20,96 +20,68 @@ What is in an imported sweep was decided when it was imported, by the rules of
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from glob import glob
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-
 from analysis.reading.files import (
-    PLANNED_COLUMNS,
     content_of,
     json_lines,
     read_json,
     read_record,
     read_selection,
 )
+from analysis.reading.found import Found, excluded, since_reopened
 from analysis.reading.importing.directory import read_imported
 from analysis.reading.metrics import read_metrics
+from analysis.reading.place import is_storage
 from analysis.reading.plan_file import read_plan
-from analysis.reading.sweep import (
-    ATTEMPT_COLUMNS,
-    EXCLUDED_COLUMNS,
-    RECORD_COLUMNS,
-    Sweep,
-    typed_frame,
-)
+from analysis.reading.sweep import Sweep
 
 
-def load(path: Path) -> Sweep:
-    """Read an experiment directory.
+def load(place: Path | str, experiment: str | None = None) -> Sweep:
+    """Read an experiment.
 
     Args:
-        path: ``runs/<experiment>``, finished or not.
+        place: ``runs/<experiment>``, finished or not; or, as text, the URL of the Optuna storage of
+            a sweep: ``postgresql://USER@HOST/DATABASE``, ``sqlite:///FILE`` or ``journal:FILE``.
+        experiment: Name of the experiment, where a storage holds several.
 
     Raises:
         ValueError: if the directory is missing, empty or not an experiment, or its ``plan.json``
-            or a selection is not what ``study`` writes.
+            or a selection is not what ``study`` writes; if the storage cannot be read, or it is not
+            clear which experiment of it is meant.
     """
+    if is_storage(place):
+        from analysis.reading.stored import load_stored  # Optuna: half a second to import
+
+        return load_stored(str(place), experiment)
+    if experiment is not None:
+        raise ValueError(
+            f"--experiment is only read with the URL of a storage, got {place} and {experiment!r}"
+        )
+    return _load_directory(Path(place))
+
+
+def _load_directory(path: Path) -> Sweep:
     plan = read_plan(path)
     if plan["experiment"]["kind"] == "imported":
         return read_imported(path, plan)
-    found = _Found()
+    found = Found()
     for run in plan["runs"]:
-        found.add(path, run, int(plan["max_retries"]))
-    metrics, broken = read_metrics(path, found.records)
-    excluded = [
-        *found.excluded,
-        *(_excluded(a, "failed attempt", _describe(a)) for a in found.attempts),
-        *_unplanned(path, plan),
-        *(_unreadable(r, broken[r["run_id"]]) for r in found.records if r["run_id"] in broken),
-    ]
-    planned = pd.DataFrame(plan["runs"], columns=list(PLANNED_COLUMNS))
-    return Sweep(
-        path=path,
-        plan=plan,
-        runs=typed_frame(found.records, RECORD_COLUMNS),
-        metrics=metrics,
-        planned=planned.assign(status=pd.Series(found.statuses, dtype="object")),
-        excluded=typed_frame(excluded, EXCLUDED_COLUMNS),
-        attempts=typed_frame(found.attempts, ATTEMPT_COLUMNS),
-        selections={
-            arm: rate for arm in plan["arms"] if (rate := read_selection(path, arm)) is not None
-        },
-    )
-
-
-@dataclass
-class _Found:
-    """What lies in the places that a plan names."""
-
-    records: list[dict[str, Any]] = field(default_factory=list)
-    excluded: list[dict[str, Any]] = field(default_factory=list)
-    attempts: list[dict[str, Any]] = field(default_factory=list)
-    statuses: list[str] = field(default_factory=list)
-    """One for each planned run."""
-
-    def add(self, path: Path, run: dict[str, Any], max_retries: int) -> None:
-        """Look at the place of the next run."""
-        failed = _attempts(path, run)
         record, problem = read_record(path, run)
-        if record is None:
-            kind, reason = _without_record(problem, failed)
-            self.excluded.append(_excluded(run, kind, reason))
-        else:
-            self.records.append(record)
-        self.attempts.extend(failed)
-        self.statuses.append(_status(record, failed, max_retries))
+        found.add(run, record, problem, _attempts(path, run), int(plan["max_retries"]))
+    metrics, broken = read_metrics(path, found.records)
+    cut_short = [r for r in found.records if r["run_id"] in broken]
+    left_out = [*_unplanned(path, plan), *(_unreadable(r, broken[r["run_id"]]) for r in cut_short)]
+    rates = {arm: read_selection(path, arm) for arm in plan["arms"]}
+    return found.sweep(plan, metrics, rates, left_out, path=path)
 
 
 def samples(sweep: Sweep, run_id: str, limit: int) -> list[dict[str, Any]]:
-    """The last ``limit`` stored completions of a planned run; empty if it stored none."""
+    """The last ``limit`` stored completions of a planned run; empty if none is at hand."""
+    if sweep.path is None:
+        return []
     arm = sweep.planned["arm"][sweep.planned["run_id"] == run_id].iloc[0]
     lines, _ = json_lines(content_of(f"{sweep.path}/{arm}/{run_id}/samples.jsonl"))
     return lines[-limit:]
@@ -127,49 +99,14 @@ def provenances(sweep: Sweep) -> list[dict[str, Any]]:
     return [_provenance(sweep.path, str(arm), str(run_id)) for arm, run_id in places]
 
 
-def _provenance(path: Path, arm: str, run_id: str) -> dict[str, Any]:
-    value, _ = read_json(path / arm / run_id / "provenance.json")
+def _provenance(path: Path | None, arm: str, run_id: str) -> dict[str, Any]:
+    value, _ = read_json(path / arm / run_id / "provenance.json") if path else (None, "")
     return value or {}
 
 
-def _without_record(problem: str, failed: list[dict[str, Any]]) -> tuple[str, str]:
-    if problem:
-        return "unreadable record", problem
-    if not failed:
-        return "no record", "planned, no record yet: not started or still running"
-    tries = f"{len(failed)} failed attempt{'s' if len(failed) > 1 else ''}"
-    return "no record", f"planned, no record after {tries}; the last one: {_describe(failed[-1])}"
-
-
-def _status(record: dict[str, Any] | None, failed: list[dict[str, Any]], max_retries: int) -> str:
-    if record is not None:
-        return str(record["status"])
-    spent = sum(1 for attempt in failed if attempt["spent"])
-    return "given up" if spent > max_retries else "missing"
-
-
 def _attempts(path: Path, run: dict[str, Any]) -> list[dict[str, Any]]:
-    """Failed attempts of a run since it was last reopened."""
     lines, _ = json_lines(content_of(f"{path}/{run['arm']}/{run['run_id']}/attempts.jsonl"))
-    failed: list[dict[str, Any]] = []
-    for line in lines:
-        if line.get("status") == "reopened":
-            failed.clear()
-        else:
-            failed.append({**{c: line.get(c, "") for c in ATTEMPT_COLUMNS}, **_names(run)})
-    return failed
-
-
-def _describe(attempt: dict[str, Any]) -> str:
-    return f"{attempt['status']} ({attempt['reason']})"
-
-
-def _names(run: dict[str, Any]) -> dict[str, Any]:
-    return {"run_id": run["run_id"], "arm": run["arm"]}
-
-
-def _excluded(run: dict[str, Any], kind: str, reason: str) -> dict[str, Any]:
-    return {**_names(run), "kind": kind, "reason": reason}
+    return since_reopened(run, lines)
 
 
 def _unplanned(path: Path, plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -179,9 +116,9 @@ def _unplanned(path: Path, plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
         arm, run_id, _ = Path(file).parts
         if (arm, run_id) not in places:
             run = {"arm": arm, "run_id": run_id}
-            yield _excluded(run, "not planned", "a record that plan.json does not name in this arm")
+            yield excluded(run, "not planned", "a record that plan.json does not name in this arm")
 
 
 def _unreadable(record: dict[str, Any], lines: int) -> dict[str, Any]:
     reason = f"{lines} unreadable line{'s' if lines > 1 else ''} of metrics.jsonl left out"
-    return _excluded(record, "unreadable metrics", reason)
+    return excluded(record, "unreadable metrics", reason)

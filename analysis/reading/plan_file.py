@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from analysis.reading.files import ABSENT, PLANNED_COLUMNS, is_integer, is_number, read_json
+from study.config.laws import is_name
 from study.plan.experiment import SCHEMA_VERSION
 
 REQUIRED = ("schema_version", "experiment", "arms", "runs", "looks", "max_retries")
 KINDS = ("experiment", "adhoc", "single", "imported")
 PHASES = ("search", "report")
+MODES: Mapping[str, tuple[tuple[str, ...], Callable[[object], bool]]] = {
+    "refine": (("points",), is_integer),
+    "best": (("trials", "finalists"), is_integer),
+    "ablate": (("source", "target", "path"), lambda value: isinstance(value, str | bool)),
+}
+"""What each mode of search must say, and of which kind."""
 
 
 def read_plan(path: Path) -> dict[str, Any]:
@@ -31,21 +38,25 @@ def read_plan(path: Path) -> dict[str, Any]:
         raise ValueError(f"not an experiment directory: no plan.json in {path}")
     if plan is None:
         raise ValueError(f"{file} {problem}")
-    check_plan(file, plan)
+    check_plan(str(file), plan)
     return plan
 
 
-def check_plan(file: Path, plan: Mapping[str, Any]) -> None:
+def check_plan(where: str, plan: Mapping[str, Any]) -> None:
     """Refuse a plan that analysis cannot read.
+
+    Args:
+        where: What holds it, for messages.
+        plan: The parsed plan.
 
     Raises:
         ValueError: with what does not fit.
     """
-    foreign = f"{file} is not a plan written by study"
+    foreign = f"{where} is not a plan written by study"
     absent = [key for key in REQUIRED if key not in plan]
     if "schema_version" not in absent and plan["schema_version"] != SCHEMA_VERSION:
         raise ValueError(
-            f"{file} has schema_version {plan['schema_version']!r}; this version of analysis "
+            f"{where} has schema_version {plan['schema_version']!r}; this version of analysis "
             f"reads {SCHEMA_VERSION}"
         )
     if absent:
@@ -66,7 +77,13 @@ def check_plan(file: Path, plan: Mapping[str, Any]) -> None:
             f"{foreign}: each of its runs needs {', '.join(PLANNED_COLUMNS)}, an arm of the plan "
             f"and a phase of {' or '.join(PHASES)}"
         )
-    _check_counted_once(file, runs, repeats=plan["experiment"]["kind"] == "imported")
+    if not isinstance(plan.get("refined", {}), dict):
+        raise ValueError(f"{foreign}: refined must be learning rates by arm")
+    imported = plan["experiment"]["kind"] == "imported"
+    for name in () if imported else (plan["experiment"]["name"], *arms, *_run_ids(runs)):
+        if not is_name(name):  # they become paths
+            raise ValueError(f"{foreign}: no experiment, arm or run is called {name!r}")
+    _check_counted_once(where, runs, repeats=imported)
 
 
 def _experiment_problem(experiment: object) -> str:
@@ -82,7 +99,17 @@ def _experiment_problem(experiment: object) -> str:
     stopping = experiment.get("early_stopping")
     if stopping is not None and not _is_early_stopping(stopping):
         return f"experiment.early_stopping needs grace_steps, keep and window, got {stopping!r}"
-    return _seeds_problem(experiment["seeds"])
+    return _mode_problem(experiment) or _seeds_problem(experiment["seeds"])
+
+
+def _mode_problem(experiment: Mapping[str, Any]) -> str:
+    for mode, (needs, fits) in MODES.items():
+        settings = experiment.get(mode)
+        if settings is None:
+            continue
+        if not isinstance(settings, dict) or not all(fits(settings.get(key)) for key in needs):
+            return f"experiment.{mode} needs {' and '.join(needs)}, got {settings!r}"
+    return ""
 
 
 def _is_early_stopping(settings: object) -> bool:
@@ -132,20 +159,24 @@ def _is_planned(run: object, arms: Mapping[str, Any]) -> bool:
     return names and numbers and run["arm"] in arms and run["phase"] in PHASES
 
 
-def _check_counted_once(file: Path, runs: list[dict[str, Any]], *, repeats: bool) -> None:
+def _run_ids(runs: list[dict[str, Any]]) -> list[str]:
+    return [run["run_id"] for run in runs]
+
+
+def _check_counted_once(where: str, runs: list[dict[str, Any]], *, repeats: bool) -> None:
     """Refuse a run, or a cell of the plan, that would count twice.
 
     Others may have run a cell twice under one seed; ``repeats`` lets that be.
     """
     for run_id, count in Counter(run["run_id"] for run in runs).items():
         if count > 1:
-            raise ValueError(f"{file} names run {run_id!r} twice")
+            raise ValueError(f"{where} names run {run_id!r} twice")
     if repeats:
         return
     cells = Counter(tuple(run[key] for key in PLANNED_COLUMNS[1:]) for run in runs)
     for (arm, phase, rate, seed), count in cells.items():
         if count > 1:
             raise ValueError(
-                f"{file} names {count} runs of arm {arm!r} in the {phase} phase at learning rate "
+                f"{where} names {count} runs of arm {arm!r} in the {phase} phase at learning rate "
                 f"{rate:g} with seed {seed}: give the changed experiment a new name=..."
             )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+from collections.abc import Collection
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any, cast
 
 import pandas as pd
 
+from analysis.reading.ablated import expected_runs
 from study.records.record import SCORED_STATUSES, Record
 
 METRIC_COLUMNS = ("run_id", "step", "metric", "value")
@@ -33,7 +35,8 @@ def typed_frame(rows: list[dict[str, Any]], columns: tuple[str, ...]) -> pd.Data
 class Sweep:
     """One experiment as far as it has come."""
 
-    path: Path
+    path: Path | None
+    """The experiment directory; None: it was rebuilt from a storage."""
     plan: dict[str, Any]
     """The parsed ``plan.json``."""
     runs: pd.DataFrame
@@ -52,6 +55,20 @@ class Sweep:
     that are ``spent`` count against the retries."""
     selections: dict[str, float] = field(default_factory=dict)
     """Selected learning rate by arm, as written once when the arm's search was over."""
+    storage: str | None = None
+    """URL, without a password, of the Optuna storage that it was rebuilt from; there, a run has its
+    record and its held-out accuracy over steps, and no other measurement or file."""
+
+    @property
+    def origin(self) -> str:
+        """Where the experiment was read, as a command takes it again."""
+        if self.storage is None:
+            return str(self.path)
+        return f"{self.storage} --experiment {self.name}"
+
+    def beside(self, name: str) -> Path:
+        """Where a report or an export called ``name`` goes unless another place is named."""
+        return Path(f"{self.name}-{name}") if self.path is None else self.path / name
 
     @property
     def experiment(self) -> dict[str, Any]:
@@ -111,8 +128,43 @@ class Sweep:
 
     @property
     def stops_early(self) -> bool:
-        """Whether the search stops poor learning rates early: it selects, and estimates nothing."""
+        """Whether the search stops poor learning rates early."""
         return self.experiment.get("early_stopping") is not None
+
+    @property
+    def is_joint(self) -> bool:
+        """Whether settings and learning rates were searched together (``experiment.best``)."""
+        return self.experiment.get("best") is not None
+
+    @property
+    def selects_only(self) -> bool:
+        """Whether the search has no full curves, stopped or joint: it selects, and estimates
+        nothing.
+        """
+        return self.stops_early or self.is_joint
+
+    @property
+    def is_ablation(self) -> bool:
+        """Whether its arms lead from one configuration to another, factor by factor."""
+        return self.experiment.get("ablate") is not None
+
+    @cached_property
+    def grid_runs(self) -> pd.DataFrame:
+        """``runs`` without the learning rates that ``experiment.refine`` placed around a best one.
+
+        They may be selected, and enter no curve: arms would have different grids, each densest
+        where its scores happened to be high.
+        """
+        if self.experiment.get("refine") is None:
+            return self.runs
+        grids = {
+            arm: [f"{rate:.6g}" for rate in facts["learning_rates"]]
+            for arm, facts in self.plan["arms"].items()
+        }
+        places = zip(self.runs["arm"], self.runs["learning_rate"], strict=True)
+        on_grid = [f"{rate:.6g}" in grids.get(str(arm), ()) for arm, rate in places]
+        keep = pd.Series(on_grid, index=self.runs.index, dtype=bool)
+        return self.runs[keep | (self.runs["phase"] != "search")]
 
     @cached_property
     def search_means(self) -> dict[str, dict[float, float]]:
@@ -144,6 +196,10 @@ class Sweep:
         """Runs at the end: the planned ones, and report runs that have yet to join the plan."""
         if self.kind != "experiment":
             return len(self.planned)
+        if self.is_ablation:
+            return expected_runs(self, self._arms_without_a_score())
+        if self.is_joint:
+            return max(len(self.planned), self._joint_runs())
         declared = set(self.experiment["seeds"]["report"])
         report = self.planned[self.planned["phase"] == "report"]
         joined = {str(arm): set(seeds) for arm, seeds in report.groupby("arm")["seed"]}
@@ -151,7 +207,18 @@ class Sweep:
         waiting = (
             len(declared - joined.get(arm, set())) for arm in self.plan["arms"] if arm not in silent
         )
-        return len(self.planned) + sum(waiting)
+        return len(self.planned) + sum(waiting) + self._refined_runs_to_come(silent)
+
+    def _joint_runs(self) -> int:
+        best, seeds = self.experiment["best"], self.experiment["seeds"]
+        return int(best["trials"] * len(seeds["search"]) + best["finalists"] * len(seeds["report"]))
+
+    def _refined_runs_to_come(self, silent: Collection[str]) -> int:
+        refine = self.experiment.get("refine")
+        if refine is None:
+            return 0
+        waiting = set(self.plan["arms"]) - set(self.plan.get("refined", {})) - set(silent)
+        return len(waiting) * int(refine["points"]) * len(self.experiment["seeds"]["search"])
 
     def _arms_without_a_score(self) -> set[str]:
         """Arms whose search is over without a score: there is no rate to report at."""

@@ -13,6 +13,9 @@ MEANINGS = {
     "missing": "planned, no record yet",
     "early_stopping": "the search stops poor learning rates early: it selects one, and estimates "
     "no curve, ratio or difference",
+    "joint_search": "settings and learning rates were searched together, some more than others: a "
+    "setting is selected, and no curve, ratio or difference is estimated",
+    "ablation": "arms that change one factor at a time between two settings: no claim is decided",
     "few_seeds": "fewer than 3 seeds: points, no interval, no verdict",
     "edge_low": "the plateau reaches the low end of the grid: the best learning rate is an upper "
     "bound, extend the grid downwards",

@@ -37,7 +37,11 @@ def methods(sweep: Sweep, search: SearchSummary) -> list[str]:
 
 def _intervals(sweep: Sweep, search: SearchSummary) -> str:
     common = "Intervals are Student's t over seeds at 90 %; seeds are the unit of replication. "
-    return common + (_early_stopping(sweep) if sweep.stops_early else _best_rate(search))
+    if sweep.is_joint:
+        return common + _joint_search(sweep)
+    if sweep.stops_early:
+        return common + _early_stopping(sweep)
+    return common + _best_rate(search) + _refined(sweep)
 
 
 def _best_rate(search: SearchSummary) -> str:
@@ -62,6 +66,26 @@ def _fractions(search: SearchSummary) -> str:
     if len(shown) > 1:
         return f"{shown[0]} to {shown[-1]}, by model, task and objective,"
     return shown[0] if shown else f"{FRACTION:.2f}"
+
+
+def _joint_search(sweep: Sweep) -> str:
+    best = sweep.experiment["best"]
+    return (
+        f"Joint search: {best['trials']} trials, each an arm at a learning rate, suggested from "
+        "the scores of earlier ones by a tree-structured Parzen estimator; the "
+        f"{best['finalists']} of best mean search score ran again on the report seeds. Arms were "
+        "searched unequally, so they are not compared."
+    )
+
+
+def _refined(sweep: Sweep) -> str:
+    refine = sweep.experiment.get("refine")
+    if refine is None:
+        return ""
+    return (
+        f" Around each arm's best rate {refine['points']} more were tried, placed by a Gaussian "
+        "process; they may be selected, and enter no curve, plateau or ratio."
+    )
 
 
 def _early_stopping(sweep: Sweep) -> str:

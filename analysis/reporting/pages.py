@@ -13,6 +13,8 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from analysis.figures.report import FigureFile
+from analysis.reading.printable import printable
+from analysis.reading.sweep import Sweep
 from analysis.reporting import page_tables
 from analysis.reporting.findings import Findings
 from analysis.reporting.numbers import plural, verdict_estimate
@@ -60,8 +62,14 @@ def _context(found: Findings, figures: Sequence[FigureFile]) -> dict[str, Any]:
         "max_rows": page_tables.MAX_ROWS,
         "max_lines": MAX_LINES,
         "markdown_rows": MARKDOWN_ROWS,
-        "command": f"python -m analysis report {shlex.quote(str(sweep.path))}",
+        "command": f"python -m analysis report {_place(sweep)}",
     }
+
+
+def _place(sweep: Sweep) -> str:
+    if sweep.storage is None:
+        return shlex.quote(str(sweep.path))
+    return f"{shlex.quote(sweep.storage)} --experiment {sweep.name}"
 
 
 @cache
@@ -89,4 +97,4 @@ def _data_uri(svg: bytes) -> str:
 
 def _markdown_cell(text: object) -> str:
     """Text that stays in its cell and is no markup; brackets and inner underscores are none."""
-    return MARKUP.sub(r"\\\g<0>", " ".join(str(text).split()))
+    return MARKUP.sub(r"\\\g<0>", printable(" ".join(str(text).split())))

@@ -45,9 +45,9 @@ class RankRatio:
 def rank_ratios(sweep: Sweep, search: SearchSummary) -> list[RankRatio]:
     """Every rank above the lowest from 4 up, group by group; empty if no group has two such ranks.
 
-    Early stopping leaves no curves, hence no ratios.
+    A search that only selects has no curves, hence no ratios.
     """
-    if sweep.stops_early:
+    if sweep.selects_only:
         return []
     groups = [
         group

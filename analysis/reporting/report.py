@@ -11,6 +11,7 @@ from pandas import DataFrame
 
 from analysis.claims.verdict import Verdict
 from analysis.figures.report import FigureFile, write_figures
+from analysis.reading.printable import write_csv
 from analysis.reading.sweep import Sweep
 from analysis.reporting.findings import Findings, find
 from analysis.reporting.json_text import claims_json
@@ -50,16 +51,21 @@ class Report:
         return summary_of(self.findings, self.figures)
 
 
-def write_report(sweep: Sweep) -> Report:
-    """Write ``report/`` into the experiment directory, finished or not.
+def write_report(sweep: Sweep, out: Path | None = None) -> Report:
+    """Write the report of an experiment, finished or not.
 
     ``index.html``, ``report.md``, ``claims.json``, ``excluded.csv``, ``figures/*.png|pdf``,
     ``tables/*.csv``.
 
+    Args:
+        sweep: The experiment.
+        out: The directory to write; None: ``report/`` in the experiment directory, or
+            ``<experiment>-report/`` here for one that was rebuilt from a storage.
+
     Raises:
         ValueError: if the directory cannot be made.
     """
-    out = sweep.path / "report"
+    out = sweep.beside("report") if out is None else out
     try:
         (out / "tables").mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -67,8 +73,8 @@ def write_report(sweep: Sweep) -> Report:
     found = find(sweep)
     figures = write_figures(sweep, found.search, out / "figures")
     for name, frame in _tables(found).items():
-        frame.to_csv(out / "tables" / f"{name}.csv", index=False)
-    sweep.excluded.to_csv(out / "excluded.csv", index=False)
+        write_csv(frame, out / "tables" / f"{name}.csv")
+    write_csv(sweep.excluded, out / "excluded.csv")
     _publish(out / "claims.json", claims_json(found.verdicts) + "\n")
     _publish(out / "report.md", markdown_page(found, figures))
     _publish(out / "index.html", html_page(found, figures))

@@ -32,7 +32,7 @@ __all__ = ["ArmRow", "arm_rows", "cell_rows", "status_rows"]
 REPORTED = "report seeds"
 ALL_DIVERGED = "report seeds, every run diverged"
 CROSS_FITTED = "search seeds, cross-fitted"
-NO_REPORT = "nothing: a search that stops early gives no score, only report seeds do"
+NO_REPORT = "nothing: a search that only selects gives no score, only report seeds do"
 BEST_OF = "best of {n} on the search seeds, optimistic"
 BEST_OF_ONE = "best learning rate of a single seed, optimistic"
 NOTHING_YET = "no complete phase yet"
@@ -113,7 +113,7 @@ def _score(
     if len(report):
         all_diverged = (report["status"] == "diverged").all()
         return _mean(report, "score_final"), ALL_DIVERGED if all_diverged else REPORTED
-    if sweep.stops_early:
+    if sweep.selects_only:
         return None, NO_REPORT
     curve = search.curves.get(arm.name)
     if curve is None:

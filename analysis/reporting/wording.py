@@ -17,6 +17,26 @@ CRITERIA = (
     "did not declare them."
 )
 
+JOINT = (
+    "A joint search: settings and learning rates were chosen together, from earlier scores. What "
+    "stands is the score of the finalists on report seeds; curves and ratios are not estimated, "
+    "and every verdict is undecided."
+)
+ABLATION = (
+    "An ablation: one factor is changed at a time between two settings. It says what each change "
+    "brings, and every verdict is undecided."
+)
+GROWN = (
+    "Grown in {looks} launches: intervals and verdicts hold for a plan that was made once. Where "
+    "somebody read a report in between and let the experiment grow because of it, they claim too "
+    "much (optional stopping)."
+)
+FROM_STORAGE = (
+    "Rebuilt from an Optuna storage, which holds plan, selections, records, failed attempts and "
+    "held-out accuracy over steps; training metrics, samples, evaluations and provenance files "
+    "are on the disk of the sweep and unknown here."
+)
+
 
 def first_line(sweep: Sweep) -> str:
     """Whose data, which model, task and seeds; for a lab model, how far its verdicts reach."""
@@ -52,6 +72,10 @@ def banner(sweep: Sweep) -> str:
             f"Unfinished: {len(sweep.runs)} of {sweep.expected} runs{lost}. What exists is drawn; "
             "every verdict is undecided."
         )
+    if sweep.is_joint:
+        parts.append(JOINT)
+    if sweep.is_ablation:
+        parts.append(ABLATION)
     if sweep.stops_early:
         statuses = sweep.planned["status"][sweep.planned["phase"] == "search"]
         pruned = int((statuses == "pruned").sum())
@@ -60,6 +84,11 @@ def banner(sweep: Sweep) -> str:
             "no score. What stands is the selected learning rate and its score on report seeds; "
             "curves and ratios are not estimated, and every verdict is undecided."
         )
+    looks = int(sweep.plan["looks"])
+    if looks > 1 and not sweep.imported:
+        parts.append(GROWN.format(looks=looks))
+    if sweep.storage is not None:
+        parts.append(FROM_STORAGE)
     if sweep.imported:
         parts.append(CRITERIA)
     if sweep.kind == "adhoc":

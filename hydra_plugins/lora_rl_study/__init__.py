@@ -1,1 +1,4 @@
-"""Hydra's ``-m`` with our sweeper, and a launcher that starts workers on this machine."""
+"""Hydra's ``-m`` with our sweeper, and launchers that start its workers here, by SLURM or by Ray.
+
+Hydra imports every module here at each start unless its name begins with an underscore.
+"""

@@ -6,7 +6,7 @@ import os
 from typing import Any
 
 from study.records.provenance import provenance
-from study.sweep.process import THREAD_VARIABLES, share_cores
+from study.sweep.devices import THREAD_VARIABLES, settle
 
 QUIET = 0.7
 """Load average per core up to which figures are worth quoting; one process of it is the bench."""
@@ -16,7 +16,7 @@ FACTS = ("cpu", "gpu", "python", "platform", "packages", "git_commit", "git_dirt
 def use_one_thread() -> None:
     """Let this process and its children compute in one thread; call before torch loads."""
     os.environ |= dict.fromkeys(THREAD_VARIABLES, "1")
-    share_cores(1)
+    settle(os.environ, 1)
 
 
 def machine_facts(load_at_start: float, load_at_end: float) -> dict[str, Any]:

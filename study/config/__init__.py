@@ -5,7 +5,9 @@ when it is built, so an object that exists is valid; the laws that need a descri
 target name exist, is the rank too large) live in :mod:`study.plan.description`.
 """
 
+from study.config.ablate import AblateConfig
 from study.config.experiment import (
+    BudgetConfig,
     EarlyStoppingConfig,
     ExperimentConfig,
     SeedsConfig,
@@ -19,6 +21,7 @@ from study.config.method import (
     LoraMethod,
     MethodConfig,
 )
+from study.config.modes import BestConfig, RefineConfig
 from study.config.objective import (
     GrpoObjective,
 )
@@ -37,7 +40,10 @@ from study.config.task import (
 )
 
 __all__ = [
+    "AblateConfig",
     "ArithmeticTaskConfig",
+    "BestConfig",
+    "BudgetConfig",
     "EarlyStoppingConfig",
     "EngineConfig",
     "EvaluationConfig",
@@ -48,6 +54,7 @@ __all__ = [
     "MethodConfig",
     "ModelConfig",
     "ReasoningGymTaskConfig",
+    "RefineConfig",
     "RunConfig",
     "SeedsConfig",
     "SpaceConfig",

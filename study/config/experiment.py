@@ -6,11 +6,19 @@ import dataclasses
 import math
 from dataclasses import dataclass, field
 
+from study.config.ablate import AblateConfig
 from study.config.laws import check_name, check_seed, require, require_one_of
+from study.config.modes import BestConfig, RefineConfig
 from study.config.run import RunConfig
 
 RESERVED_ARM_NAMES = frozenset({"selection", "workers", "report", "best", "wandb"})
 """Folders beside the arms' folders in an experiment's directory."""
+EXCLUDED_BY_MODE = {
+    "ablate": ("extend", "early_stopping", "refine", "best"),
+    "refine": ("early_stopping", "best"),
+    "best": ("extend", "margin"),
+}
+"""Search mode -> settings of an experiment that it has no use for, other modes included."""
 
 
 @dataclass(kw_only=True)
@@ -77,9 +85,9 @@ class ExperimentConfig:
     """The number that decides."""
     criterion: str
     """When the hypothesis counts as supported or refuted."""
-    arms: dict[str, list[str]]
+    arms: dict[str, list[str]] = field(default_factory=dict)
     """Arm name -> config overrides."""
-    factors: list[str]
+    factors: list[str] = field(default_factory=list)
     """Every config key that differs between arms."""
     seeds: SeedsConfig
     extend: int = 0
@@ -89,10 +97,17 @@ class ExperimentConfig:
     early_stopping: EarlyStoppingConfig | None = None
     """Stop poor learning rates early; null: every run trains to its end. Only in an experiment's
     file, since curves, ratios and verdicts are never estimated from a search that was cut short."""
+    ablate: AblateConfig | None = None
+    """Change one factor at a time between two arms; null: the arms are compared as they stand."""
+    refine: RefineConfig | None = None
+    """Search on around each arm's best grid rate; null: the grid is the search."""
+    best: BestConfig | None = None
+    """Search settings and learning rates jointly; null: every arm is searched on its own."""
 
     def __post_init__(self) -> None:
         require_one_of("experiment.kind", self.kind, ("experiment", "adhoc", "single"))
-        require(bool(self.arms), "experiment.arms names at least one arm", arms=self.arms)
+        made = self.best is not None and bool(self.best.choices)
+        require(made or bool(self.arms), "experiment.arms names at least one arm", arms=self.arms)
         require(len(self.seeds.search) >= 1, "experiment.seeds.search is not empty", seeds=[])
         require(self.extend >= 0, "experiment.extend >= 0", extend=self.extend)
         if self.margin is not None:
@@ -107,6 +122,24 @@ class ExperimentConfig:
         taken = sorted(set(self.arms) & RESERVED_ARM_NAMES)
         if taken:
             raise ValueError(f"an arm cannot be called {taken[0]!r}: that folder has another use")
+        if self.ablate is not None:
+            self.ablate.check(self.arms, self.factors)
+        self._check_mode()
+
+    def _check_mode(self) -> None:
+        """Refuse two search modes, or a setting that a mode would not read."""
+        if self.best is not None and not self.seeds.report:
+            raise ValueError(
+                "experiment.best needs experiment.seeds.report: the best score of a search is "
+                "optimistic, fresh seeds tell what the setting is worth"
+            )
+        for mode in (mode for mode in EXCLUDED_BY_MODE if getattr(self, mode) is not None):
+            for key in EXCLUDED_BY_MODE[mode]:
+                if getattr(self, key):
+                    raise ValueError(
+                        f"experiment.{key} cannot be combined with experiment.{mode}, got "
+                        f"{getattr(self, key)!r}"
+                    )
 
 
 @dataclass(kw_only=True)
@@ -134,6 +167,24 @@ class TrackerConfig:
 
 
 @dataclass(kw_only=True)
+class BudgetConfig:
+    """What a sweep may spend: runs under way finish, none is begun beyond. Null: no limit."""
+
+    runs: int | None = None
+    """Results that the experiment may hold in all, those of earlier launches included."""
+    hours: float | None = None
+    """A worker begins no run after so many hours of its own life."""
+    flops: float | None = None
+    """FLOPs of training and rollouts that the experiment's results may take in all. A run that
+    could overshoot is not begun."""
+
+    def __post_init__(self) -> None:
+        for key in ("runs", "hours", "flops"):
+            limit = getattr(self, key)
+            require(limit is None or 0 < limit < math.inf, f"budget.{key} > 0", **{key: limit})
+
+
+@dataclass(kw_only=True)
 class SweepConfig:
     """How a sweep is carried out; nothing here changes a result."""
 
@@ -149,6 +200,8 @@ class SweepConfig:
     """Print the plan and its bill, then stop."""
     price_per_hour: float | None
     """Price of one worker for an hour, for the bill."""
+    budget: BudgetConfig
+    """What the sweep may spend."""
 
     def __post_init__(self) -> None:
         require(self.workers >= 1, "workers >= 1", workers=self.workers)
@@ -170,6 +223,9 @@ class StudyConfig(RunConfig, SweepConfig):
     """Parent of all experiment directories."""
     name: str | None
     """Directory of the experiment, instead of its own name."""
+    storage: str | None
+    """Optuna storage of claims: ``sqlite:///FILE`` (one worker) or ``postgresql://...``, with no
+    password in it; null: a journal in the experiment's directory."""
     worker_of: str | None
     """Experiment directory a worker process serves; set by the sweeper, never by hand."""
 

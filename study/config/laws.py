@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
+MAX_NAME = 100
+"""Characters of a name: with what is put around it, it stays a file's name (255 bytes)."""
+NAME = re.compile(rf"[A-Za-z0-9_][A-Za-z0-9_.-]{{0,{MAX_NAME - 1}}}")
+
 
 def require(holds: bool, law: str, **values: object) -> None:
     """Raise ``ValueError`` naming the law and the values that broke it, unless it holds."""
@@ -21,11 +27,15 @@ def check_seed(key: str, seed: int) -> None:
     require(0 <= seed < 2**32, f"0 <= {key} < 2**32", seed=seed)
 
 
+def is_name(name: object) -> bool:
+    """Whether a name stays inside its directory, puzzles no shell and looks like no other."""
+    return isinstance(name, str) and NAME.fullmatch(name) is not None
+
+
 def check_name(name: str) -> None:
     """Refuse names that could leave the runs directory or puzzle a shell."""
-    plain = all(c.isalnum() or c in "-_." for c in name)
-    if not name or not plain or name.startswith("."):
+    if not is_name(name):
         raise ValueError(
-            "a name may hold letters, digits, '-', '_' and '.' and not start with '.', "
-            f"got {name!r}"
+            "a name may hold letters (a to z), digits, '-', '_' and '.', not start with '.' or "
+            f"'-', and have at most {MAX_NAME} characters, got {name!r}"
         )

@@ -5,10 +5,11 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
+from collections.abc import Collection
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from study.config import EarlyStoppingConfig, ExperimentConfig, RunConfig
+from study.config import ExperimentConfig, RunConfig
 from study.plan.description import Description
 from study.plan.identity import arm_identity, short_hash
 
@@ -27,7 +28,7 @@ class Arm:
     factors: dict[str, Any]
     """Value of each factor that the arm has."""
     learning_rates: list[float]
-    """The grid, ascending."""
+    """The grid, ascending; in a joint search, the ends of the range."""
     model: Description
     target_modules: list[str]
     trainable_params: int
@@ -44,7 +45,8 @@ def flatten(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     return flat
 
 
-NOT_COMPARED = ("method.default_learning_rate", "objective.learning_rate", "seed", "save")
+RATE_KEY = "objective.learning_rate"
+NOT_COMPARED = ("method.default_learning_rate", RATE_KEY, "seed", "save")
 """Keys that may differ between arms without being a factor: the tuned rate, and what changes
 no result."""
 
@@ -101,8 +103,9 @@ def check_grids(arms: dict[str, Arm], extend: int) -> None:
                 )
 
 
-def check_early_stopping(settings: EarlyStoppingConfig | None, arms: dict[str, Arm]) -> None:
+def check_early_stopping(experiment: ExperimentConfig, arms: dict[str, Arm]) -> None:
     """Refuse early stopping that would stop nothing, or judge one evaluation twice."""
+    settings = experiment.early_stopping
     if settings is None:
         return
     for arm in arms.values():
@@ -113,10 +116,27 @@ def check_early_stopping(settings: EarlyStoppingConfig | None, arms: dict[str, A
                 f"must hold, arm {arm.name!r} has {every}, {settings.grace_steps} and {steps}"
             )
         rates = len(arm.learning_rates)
-        if settings.places(rates) == rates:
+        if experiment.best is None and settings.places(rates) == rates:
             raise ValueError(
                 f"experiment.early_stopping.keep={settings.keep:g} keeps all {rates} learning "
                 f"rates of arm {arm.name!r}: lower it, or give the arm more learning rates"
+            )
+
+
+REFINABLE = 3
+"""Learning rates that a grid needs for a curve through them to say where to look on."""
+LEAST_GAP = 0.1
+"""Decades between the learning rates of a grid that has room for further ones."""
+
+
+def check_refine(arms: dict[str, Arm]) -> None:
+    """Refuse to refine grids that are too short, or so fine that nothing fits in between."""
+    for arm in arms.values():
+        rates = arm.learning_rates
+        if len(rates) < REFINABLE or min(_gaps(rates)) < LEAST_GAP:
+            raise ValueError(
+                f"experiment.refine needs grids of at least {REFINABLE} learning rates, "
+                f"{LEAST_GAP:g} decades apart or more, arm {arm.name!r} has {rates}"
             )
 
 
@@ -143,11 +163,15 @@ def check_rates(name: str, rates: list[float]) -> list[float]:
     return sorted(rates)
 
 
-def check_distinct(arms: dict[str, Arm]) -> None:
-    """Refuse two arms that are the same configuration: their runs would be the same runs."""
+def check_distinct(arms: dict[str, Arm], factors: Collection[str] = ()) -> None:
+    """Refuse two arms that are the same configuration: their runs would be the same runs.
+
+    Where the learning rate is itself a factor, arms may differ in it alone.
+    """
     seen: dict[str, str] = {}
     for name, arm in arms.items():
-        content = short_hash(arm_identity(arm.config, arm.model, arm.target_modules))
+        rates = arm.learning_rates if RATE_KEY in factors else []
+        content = short_hash([arm_identity(arm.config, arm.model, arm.target_modules), rates])
         if content in seen:
             raise ValueError(
                 f"arms must differ in what changes a result, but {seen[content]} and {name} are "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 
@@ -61,7 +61,7 @@ class Packer:
     arms: Mapping[str, Arm]
     asked: int | None = None
     """``engine.pack_size``."""
-    alone: frozenset[str] = frozenset()
+    alone: Collection[str] = ()
     """Ids of runs that get a process of their own: they were in a pack that died."""
     key: str | None = None
     """:func:`pack_key` of a pack that is under way; None: the first run that waits opens one."""
@@ -71,6 +71,12 @@ class Packer:
         return (
             Fraction(1) if run.run_id in self.alone else pack_share(self.arms[run.arm], self.asked)
         )
+
+    def places(self, inside: Iterable[PlannedRun]) -> int:
+        """Places that are free beside ``inside``, for runs of the arm that takes least."""
+        room = 1 - sum((self.share(run) for run in inside), Fraction(0))
+        least = min([Fraction(1), *(pack_share(arm, self.asked) for arm in self.arms.values())])
+        return int(room / least)
 
     def joining(
         self, waiting: Iterable[PlannedRun], inside: Iterable[PlannedRun], most: int
@@ -166,4 +172,5 @@ def settle_engine(old: Plan, new: Plan, choice: EngineChoice) -> tuple[Plan, Eng
             f"go on {choice.reason}; give the changed experiment a new name=..."
         )
     kept = EngineChoice(asked="auto", name=old.engine, reason="as the experiment began with it")
-    return dataclasses.replace(new, engine=old.engine, arms=with_engine(new.arms, old.engine)), kept
+    arms, reserve = (with_engine(arms, old.engine) for arms in (new.arms, new.reserve))
+    return dataclasses.replace(new, engine=old.engine, arms=arms, reserve=reserve), kept

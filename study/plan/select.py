@@ -33,29 +33,35 @@ def select(plan: Plan, arm: str, records: Mapping[str, Record]) -> Selection | N
     that early stopping ended on any seed does not compete, since its other seeds' mean would be one
     over fewer seeds. Returns None while cells are missing or when no rate has a score.
     """
+    found = competing(plan, arm, records)
+    if found is None or not found:
+        return None
+    means = {rate: statistics.fmean(values) for rate, values in found.items()}
+    best = min(means, key=lambda rate: (-means[rate], rate))
+    return Selection(
+        arm=arm,
+        learning_rate=best,
+        mean_score=means[best],
+        edge=_edge(best, sorted({run.learning_rate for run in plan.cells(arm, "search")})),
+        n_seeds=len(found[best]),
+        means={f"{rate:g}": mean for rate, mean in sorted(means.items())},
+    )
+
+
+def competing(
+    plan: Plan, arm: str, records: Mapping[str, Record]
+) -> dict[float, list[float]] | None:
+    """Search scores by learning rate, of the rates that compete; None while cells are missing."""
     if not searched(plan, arm, records):
         return None
     cells = plan.cells(arm, "search")
     scores: dict[float, list[float]] = {}
     for run in cells:
         score = records[run.run_id].score_final
-        scores.setdefault(run.learning_rate, [])
         if score is not None:
-            scores[run.learning_rate].append(score)
+            scores.setdefault(run.learning_rate, []).append(score)
     stopped = {r.learning_rate for r in cells if records[r.run_id].status == "pruned"}
-    complete = {rate: values for rate, values in scores.items() if values and rate not in stopped}
-    if not complete:
-        return None
-    means = {rate: statistics.fmean(values) for rate, values in complete.items()}
-    best = min(means, key=lambda rate: (-means[rate], rate))
-    return Selection(
-        arm=arm,
-        learning_rate=best,
-        mean_score=means[best],
-        edge=_edge(best, sorted(scores)),
-        n_seeds=len(complete[best]),
-        means={f"{rate:g}": mean for rate, mean in sorted(means.items())},
-    )
+    return {rate: values for rate, values in scores.items() if rate not in stopped}
 
 
 def searched(plan: Plan, arm: str, records: Mapping[str, Record]) -> bool:
@@ -78,22 +84,47 @@ def grow(
     Returns:
         The grown plan and the selections that are new and to be written.
     """
+    grown = extension(plan, records, selections)
+    return (grown, []) if grown is not None else reporting(plan, records, selections)
+
+
+def reporting(
+    plan: Plan, records: Mapping[str, Record], selections: Mapping[str, Selection]
+) -> tuple[Plan, list[Selection]]:
+    """The plan with the report runs of arms that are decided, and the selections that are new."""
     if plan.experiment.kind != "experiment" or not plan.experiment.seeds.report:
         return plan, []
-    fresh = {
+    fresh = _fresh(plan, records, selections)
+    decided = {**selections, **fresh}
+    rates = {arm: [choice.learning_rate] for arm, choice in decided.items()}
+    return with_cells(plan, "report", rates), list(fresh.values())
+
+
+def extension(
+    plan: Plan, records: Mapping[str, Record], selections: Mapping[str, Selection]
+) -> Plan | None:
+    """The plan with its grids continued past an edge, or as it is while that is undecided.
+
+    Returns:
+        None once there is nothing to extend.
+    """
+    if not plan.experiment.extend or not plan.experiment.seeds.report:
+        return None
+    side = _side_to_extend(plan, _fresh(plan, records, selections))
+    if not all(searched(plan, arm, records) for arm in plan.arms):
+        return plan  # an edge anywhere extends all grids, so wait for every arm
+    return _extended(plan, side) if side else None
+
+
+def _fresh(
+    plan: Plan, records: Mapping[str, Record], selections: Mapping[str, Selection]
+) -> dict[str, Selection]:
+    """What arms without a selection would select now, by arm."""
+    return {
         arm: choice
         for arm in plan.arms
         if arm not in selections and (choice := select(plan, arm, records)) is not None
     }
-    if plan.experiment.extend:
-        side = _side_to_extend(plan, fresh)
-        if not all(searched(plan, arm, records) for arm in plan.arms):
-            return plan, []  # an edge anywhere extends all grids, so wait for every arm
-        if side:
-            return _extended(plan, side), []
-    decided = {**selections, **fresh}
-    rates = {arm: [choice.learning_rate] for arm, choice in decided.items()}
-    return with_cells(plan, "report", rates), list(fresh.values())
 
 
 def _side_to_extend(plan: Plan, choices: Mapping[str, Selection]) -> str | None:

@@ -34,7 +34,7 @@ def provenance() -> dict[str, Any]:
         "platform": platform.platform(),
         "host": socket.gethostname(),
         "cpu": _cpu_name(),
-        "gpu": _gpu_name(),
+        "gpu": gpu_name(),
         "omp_num_threads": os.environ.get("OMP_NUM_THREADS"),
     }
 
@@ -73,8 +73,8 @@ def _cpu_name() -> str:
     return platform.processor()
 
 
-def _gpu_name() -> str | None:
-    """Asked only where torch is loaded already: this module must stay cheap to import."""
+def gpu_name() -> str | None:
+    """The GPU of this process, if it has loaded torch: this module must stay cheap to import."""
     torch = sys.modules.get("torch")
     if torch is None or not torch.cuda.is_available():
         return None

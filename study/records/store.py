@@ -6,6 +6,7 @@ hard link that fails if there is one already, so two writers cannot both win.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -20,9 +21,19 @@ from filelock import FileLock
 
 from study.records.record import SCHEMA_VERSION, Record
 
+LOCK_POLL_S = 0.005
+"""How often a lock that another process holds is tried again; critical sections take milliseconds.
+"""
 PUBLISHED = ("config.yaml", "provenance.json", "metrics.jsonl", "evaluations.parquet",
              "samples.jsonl", "adapter", "model")  # fmt: skip
 """What moves from the attempt's directory to the run's when a result is published."""
+
+
+def is_disk_full(error: BaseException) -> bool:
+    """Whether an error says that a disk or a quota is full; libraries wrap the system's words."""
+    if isinstance(error, OSError):
+        return error.errno in (errno.ENOSPC, errno.EDQUOT)
+    return any(os.strerror(code) in str(error) for code in (errno.ENOSPC, errno.EDQUOT))
 
 
 class ExperimentStore:
@@ -56,7 +67,7 @@ class ExperimentStore:
     def lock(self) -> Iterator[None]:
         """Hold the experiment's lock: one writer of plan, selections and new claims at a time."""
         self.path.mkdir(parents=True, exist_ok=True)
-        with FileLock(self.path / "plan.lock"):
+        with FileLock(self.path / "plan.lock").acquire(poll_interval=LOCK_POLL_S):
             yield
 
     def read_plan(self) -> dict[str, Any] | None:
@@ -65,6 +76,11 @@ class ExperimentStore:
             return None
         data: dict[str, Any] = json.loads(self.plan_path.read_text())
         return data
+
+    def plan_stamp(self) -> tuple[int, int]:
+        """Changes whenever ``plan.json`` does: it is replaced, never written over."""
+        found = self.plan_path.stat()
+        return found.st_ino, found.st_mtime_ns
 
     def write_plan(self, data: dict[str, Any]) -> None:
         """Replace ``plan.json`` in one step."""
@@ -92,6 +108,13 @@ class ExperimentStore:
             self._records[path] = (written_at, _read_record(path))
         return self._records[path][1]
 
+    def accuracies(self, arm: str, run_id: str) -> dict[int, float]:
+        """Held-out accuracy by optimizer step, of a run with a record."""
+        path = self.run_dir(arm, run_id) / "metrics.jsonl"
+        lines = path.read_text().splitlines() if path.exists() else []
+        rows = [json.loads(line) for line in lines if '"eval/accuracy"' in line]
+        return {row["step"]: row["eval/accuracy"] for row in rows}
+
     def publish(self, record: Record, attempt_dir: Path) -> bool:
         """Make a result final: move the attempt's files up, then link ``record.json``.
 
@@ -108,7 +131,7 @@ class ExperimentStore:
                         remove(target)
                         source.rename(target)
                 draft = attempt_dir / "record.json"
-                write_json(draft, asdict(record))
+                write_json(draft, asdict(record), sync=True)
                 os.link(draft, run_dir / "record.json")
             shutil.rmtree(attempt_dir)
         return first
@@ -201,16 +224,24 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def write_json(path: Path, data: object) -> None:
-    """Write a JSON file in one step: whole or not at all."""
-    write_text(path, json.dumps(data, indent=1, allow_nan=False) + "\n")
+def write_json(path: Path, data: object, *, sync: bool = False) -> None:
+    """Write a JSON file in one step: whole or not at all; ``sync``: even if the power fails."""
+    write_text(path, json.dumps(data, indent=1, allow_nan=False) + "\n", sync=sync)
 
 
-def write_text(path: Path, text: str) -> None:
-    """Write a file in one step: whole or not at all."""
+def write_text(path: Path, text: str, *, sync: bool = False) -> None:
+    """Write a file in one step: whole or not at all; ``sync``: even if the power fails."""
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}.{os.getpid()}")
-    draft.write_text(text)
+    try:
+        with draft.open("w") as file:
+            file.write(text)
+            file.flush()
+            if sync:
+                os.fsync(file.fileno())
+    except OSError:  # a full disk: the half that was written would only fill it more
+        draft.unlink(missing_ok=True)
+        raise
     os.replace(draft, path)
 
 

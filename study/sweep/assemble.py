@@ -11,6 +11,7 @@ from pathlib import Path
 
 from study.compose import compose, override_key, split_sweeps
 from study.config import (
+    BudgetConfig,
     ExperimentConfig,
     FullMethod,
     LoraMethod,
@@ -19,14 +20,16 @@ from study.config import (
     SeedsConfig,
     StudyConfig,
 )
-from study.config.method import METHODS
-from study.plan.arms import Arm, arm_factors, check_rates
+from study.plan.arms import RATE_KEY, Arm, arm_factors, check_rates
+from study.plan.best import begin
 from study.plan.description import Description, check_rank, resolve_targets, trainable_params
 from study.plan.experiment import Plan, plan_search
 from study.plan.identity import arm_identity, short_hash
+from study.plan.lattice import arm_overrides
 from study.plan.packs import EngineChoice, choose_engine, with_engine
-
-RATE_KEY = "objective.learning_rate"
+from study.records.location import without_password
+from study.sweep.choices import arm_name, for_every_arm, with_choices
+from study.sweep.grids import learning_rate_grids, rate_is_factor
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,6 +84,8 @@ def assemble_single(config: StudyConfig) -> Assembled:
         ValueError: as for :func:`assemble`.
     """
     _refuse_space(config)
+    if config.budget != BudgetConfig():
+        raise ValueError("budget is only read by a sweep (-m): leave it out of a single run")
     run = config.run()
     description = describe_all([run])[0]
     arm = make_arm("single", run, [], [run.objective.learning_rate], description)
@@ -101,7 +106,9 @@ def _named(config: StudyConfig, planned: tuple[Plan, EngineChoice], fixed: list[
     plan, engine = planned
     if config.name is not None:
         plan = replace(plan, experiment=replace(plan.experiment, name=config.name))
-    plan = replace(plan, max_retries=config.max_retries)
+    place = None if config.storage is None else without_password(config.storage)
+    plan = replace(plan, max_retries=config.max_retries, storage=place)
+    plan = plan if plan.experiment.best is None else begin(plan)
     path = Path(config.runs_dir).expanduser().absolute() / plan.experiment.name
     return Assembled(config=config, plan=plan, engine=engine, path=path, fixed=fixed)
 
@@ -109,17 +116,19 @@ def _named(config: StudyConfig, planned: tuple[Plan, EngineChoice], fixed: list[
 def _plan_experiment(
     config: StudyConfig, experiment: ExperimentConfig, fixed: list[str]
 ) -> tuple[Plan, EngineChoice]:
+    experiment = with_choices(experiment)
     _check_overrides(experiment, fixed)
     for name, overrides in experiment.arms.items():
-        check_run_keys(f"arm {name!r}", overrides, NOT_OF_AN_ARM)
-    configs = {name: compose([*fixed, *over]).run() for name, over in experiment.arms.items()}
-    _check_space(config, configs)
-    grids = {name: _grid(config, name, run) for name, run in configs.items()}
-    descriptions = describe_all(list(configs.values()))
-    arms = {
-        name: make_arm(name, run, experiment.factors, grids[name], description)
-        for (name, run), description in zip(configs.items(), descriptions, strict=True)
-    }
+        excluded = NOT_OF_AN_ARM[1:] if rate_is_factor(experiment) else NOT_OF_AN_ARM
+        check_run_keys(f"arm {name!r}", overrides, excluded)
+    every = arm_overrides(experiment)
+    configs = for_every_arm(lambda _, overrides: compose([*fixed, *overrides]).run(), every)
+    grids = learning_rate_grids(config, experiment, configs)
+    models = dict(zip(configs, describe_all(list(configs.values())), strict=True))
+    arms = for_every_arm(
+        lambda name, run: make_arm(name, run, experiment.factors, grids[name], models[name]),
+        configs,
+    )
     return _planned(config, experiment, arms)
 
 
@@ -167,22 +176,6 @@ def _refuse_space(config: StudyConfig) -> None:
         )
 
 
-def _check_space(config: StudyConfig, configs: dict[str, RunConfig]) -> None:
-    """A grid for an arm that is not there is a typo."""
-    known = [*configs, *(run.method.name for run in configs.values())]
-    for name in config.space.learning_rate:
-        if name not in known and name not in METHODS:
-            raise ValueError(
-                f"space.learning_rate.{name} names neither an arm ({', '.join(configs)}) nor a "
-                f"method ({', '.join(METHODS)})"
-            )
-
-
-def _grid(config: StudyConfig, arm: str, run: RunConfig) -> list[float]:
-    grids = config.space.learning_rate
-    return check_rates(arm, list(grids.get(arm, grids.get(run.method.name, []))))
-
-
 def _plan_adhoc(
     config: StudyConfig, fixed: list[str], swept: dict[str, list[str]]
 ) -> tuple[Plan, EngineChoice]:
@@ -193,7 +186,7 @@ def _plan_adhoc(
     for values in itertools.product(*(swept[key] for key in keys)):
         chosen = [f"{key}={value}" for key, value in zip(keys, values, strict=True)]
         runs = _cells([*fixed, *chosen], swept)
-        name = _arm_name(keys, values) or label(runs[0].method)
+        name = arm_name(keys, values) or label(runs[0].method)
         if name in cells:
             raise ValueError(
                 f"two arms would be called {name!r}; make them an experiment file with names of "
@@ -218,14 +211,6 @@ def _cells(overrides: list[str], swept: dict[str, list[str]]) -> list[RunConfig]
         [f"{key}={value}" for value in swept[key]] for key in (RATE_KEY, "seed") if key in swept
     ]
     return [compose([*overrides, *cell]).run() for cell in itertools.product(*axes)]
-
-
-def _arm_name(keys: list[str], values: Sequence[str]) -> str:
-    parts = [
-        value if key in ("method", "model", "task") else f"{key.rsplit('.', 1)[-1]}-{value}"
-        for key, value in zip(keys, values, strict=True)
-    ]
-    return "".join(c if c.isalnum() or c in "-_." else "-" for c in "_".join(parts)).strip("-.")
 
 
 def _questionless(

@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 import os
 import socket
+import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection
 from typing import Any
 
-import psutil
-
 from study.records.store import ExperimentStore, write_json
-from study.sweep.claims import process_lives
 from study.sweep.lane import Lane
+from study.sweep.leases import is_fresh, new_lease
+
+SHOWN_EVERY_S = 0.5
 
 
 class Badge:
@@ -21,12 +22,19 @@ class Badge:
 
     def __init__(self, store: ExperimentStore) -> None:
         self._path = store.workers_dir / f"{socket.gethostname()}-{os.getpid()}.json"
+        self._shown_at, self._shown = -SHOWN_EVERY_S, [""]
 
-    def show(self, lanes: Iterable[Lane]) -> None:
-        """Say which runs the worker trains and how far they are; none: it waits for runs."""
-        process = psutil.Process()
-        who = {"host": socket.gethostname(), "pid": process.pid, "started": process.create_time()}
-        write_json(self._path, {**who, "runs": [_row(lane) for lane in lanes]})
+    def show(self, lanes: Collection[Lane]) -> None:
+        """Say which runs the worker trains and how far they are; none: it waits for runs.
+
+        Cheap when called often: while the runs stay the same, the file is written at most twice a
+        second.
+        """
+        shown = [lane.run.run_id for lane in lanes]
+        if shown == self._shown and time.monotonic() - self._shown_at < SHOWN_EVERY_S:
+            return
+        self._shown_at, self._shown = time.monotonic(), shown
+        write_json(self._path, {**new_lease(), "runs": [_row(lane) for lane in lanes]})
 
     def remove(self) -> None:
         """The worker leaves."""
@@ -48,14 +56,14 @@ def _row(lane: Lane) -> dict[str, Any]:
 
 
 def badges(store: ExperimentStore) -> list[dict[str, Any]]:
-    """What each living worker on this machine is doing."""
+    """What each living worker is doing: those of other machines live while they show it."""
     found = []
     for path in sorted(store.workers_dir.glob("*.json")):
         try:
             badge = json.loads(path.read_text())
         except FileNotFoundError:  # the worker left in this moment
             continue
-        if process_lives(int(badge["pid"]), float(badge["started"])):
+        if is_fresh(badge):
             found.append(badge)
     return found
 

@@ -8,6 +8,7 @@ all runs of a pack share.
 
 from __future__ import annotations
 
+import errno
 import importlib
 import os
 import queue
@@ -24,9 +25,9 @@ from typing import Any
 from study.compose import to_yaml
 from study.config import LoraMethod
 from study.plan.flops import forward_flops_per_token, train_flops_per_token
-from study.records.provenance import provenance
+from study.records.provenance import gpu_name
 from study.records.record import Record
-from study.records.store import write_json
+from study.records.store import is_disk_full, write_json
 from study.records.writer import RunWriter
 from study.sweep.messages import (
     AsksToStop,
@@ -46,11 +47,17 @@ ENGINES = {"packed": "study.train.packed", "trl": "study.train.trl"}
 NEWS_EVERY_S = 0.5
 """A pack may take hundreds of run-steps a second; nobody watches that closely."""
 LOG = "log.txt"
+DISK_FULL = errno.ENOSPC
+"""Exit code of a child that had no room to write."""
+LEAVING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR2)
+"""A terminal and SLURM send them to every process of a job; giving runs back is the worker's part.
+"""
 
 
 def run_child(connection: Connection, pack: PackAssignment) -> None:
     """Train a pack; entry point of the child process."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
+    for number in LEAVING_SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
     sink = PackSink(WorkerLine(connection), pack)
     try:
         specs = [sink.admit(run) for run in pack.runs]
@@ -58,6 +65,9 @@ def run_child(connection: Connection, pack: PackAssignment) -> None:
         engine(specs, sink, sink.next_run)
     except Exception as error:  # the run boundary: whatever happened becomes a recorded status
         sink.abandon(error)
+    # Nothing is left to say; taking torch apart would cost more than a short run.
+    connection.close()
+    os._exit(0)
 
 
 class WorkerLine:
@@ -131,7 +141,7 @@ class PackSink:
     def __init__(self, line: WorkerLine, pack: PackAssignment) -> None:
         self._line = line
         self._stops_early = pack.stops_early
-        self._origin: dict[str, Any] = {}
+        self._origin = {**pack.origin, "gpu": gpu_name()}
         self._desks: dict[str, Desk] = {}
         self._offered: list[Assignment] = []
         self._news: dict[str, Progress] = {}
@@ -143,7 +153,6 @@ class PackSink:
         neighbour = next(iter(self._desks.values()), None)
         share_log(desk.directory, neighbour.directory if neighbour else None)
         self._desks[assignment.spec.run_id] = desk
-        self._origin = self._origin or provenance()
         desk.open(self._origin)
         return assignment.spec
 
@@ -200,6 +209,7 @@ class PackSink:
 
     def failed(self, run_id: str, error: Exception) -> None:
         """Leave a run's error; the others go on."""
+        leave_if_disk_full(error)
         self._desks[run_id].leave_error(error)
         self._leave(run_id, Failed(run_id=run_id))
 
@@ -210,8 +220,15 @@ class PackSink:
 
     def abandon(self, error: Exception) -> None:
         """Leave the error with every run that has not ended."""
+        leave_if_disk_full(error)
         for desk in self._desks.values():
             desk.leave_error(error)
+
+
+def leave_if_disk_full(error: Exception) -> None:
+    """A full disk is no run's fault, and there is no room to write of it: say it by exit code."""
+    if is_disk_full(error):
+        os._exit(DISK_FULL)
 
 
 def attempt_status(error: BaseException) -> str:

@@ -1,41 +1,35 @@
-"""Who works on what: one Optuna study per arm and phase, one trial per run and try.
+"""Who works on what: one Optuna study per arm and phase, one trial per attempt at a run.
 
-Claims live in this storage, results in the store; where the two disagree the record wins. Trials
-are created under the store's lock and taken by the storage's own WAITING -> RUNNING transition,
-which succeeds for one worker only.
+Claims live in this storage, results in the store; where the two disagree the record wins. A claim
+is a trial made in state RUNNING under the storage's lock, with a lease of the process that holds
+it; a run is free if no such trial of it is fresh. Nothing waits in the storage, so a claim costs
+the same in a plan of a hundred runs and of ten thousand.
 """
 
 from __future__ import annotations
 
-import socket
+import itertools
+import json
 import time
-import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import optuna
-import psutil
-from filelock import FileLock
 from optuna.distributions import FloatDistribution
-from optuna.storages import JournalStorage
-from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
+from optuna.exceptions import UpdateFinishedTrialError
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
 from study.plan.arms import Arm
-from study.plan.experiment import PlannedRun
+from study.plan.experiment import Plan, PlannedRun
 from study.records.record import Record
 from study.records.store import ExperimentStore
+from study.sweep.leases import RENEW_EVERY_S, is_fresh, new_lease
 from study.sweep.pruning import RatePruner
-
-optuna.logging.set_verbosity(optuna.logging.WARNING)
-
-LEASE_GRACE_S = 60.0
-"""A lease taken on another machine counts as stale so long after its holder should have seen
-progress or given up."""
-RENEW_EVERY_S = 20.0
+from study.sweep.storage import Storage, patiently
 
 
 @dataclass(kw_only=True)
@@ -49,216 +43,282 @@ class Claim:
     """Another worker took the run over."""
 
 
-Pick = Callable[[list[PlannedRun]], list[PlannedRun]]
-"""Which of the waiting runs a worker takes; called under the store's lock."""
+Pick = Callable[[Iterable[PlannedRun]], list[PlannedRun]]
+"""Which of the free runs, given in their order, a worker takes; called under the lock."""
 
 
-def first_of(waiting: list[PlannedRun]) -> list[PlannedRun]:
-    """The run that has waited longest, if there is one."""
-    return waiting[:1]
+def first_of(free: Iterable[PlannedRun]) -> list[PlannedRun]:
+    """The first free run, if there is one."""
+    return list(itertools.islice(free, 1))
 
 
 class Claims:
-    """The storage's view of a plan."""
+    """The storage's view of an experiment."""
 
-    def __init__(self, store: ExperimentStore, lease_s: float = LEASE_GRACE_S) -> None:
+    def __init__(self, store: ExperimentStore, storage: Storage, experiment: str) -> None:
+        """Builds the view.
+
+        Args:
+            store: The experiment's directory, whose records win.
+            storage: Where claims are kept.
+            experiment: The experiment's name: studies are called ``EXPERIMENT/ARM/PHASE``.
+        """
+        self.storage = storage
         self._store = store
-        self._lease_s = lease_s
-        repair_journal(store.journal_path)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-            backend = JournalFileBackend(str(store.journal_path), _KernelLock(store.journal_path))
-            self._storage = JournalStorage(backend)
+        self._experiment = experiment
         self._study_ids: dict[str, int] = {}
+        self._token = uuid.uuid4().hex
+        self._held: set[int] = set()
+        """Trials that were claimed with this token and have not ended."""
 
-    def enqueue(self, run: PlannedRun, arm: Arm, attempt: int) -> None:
-        """Make a run available to workers. Call under the store's lock."""
-        grid = FloatDistribution(arm.learning_rates[0], arm.learning_rates[-1], log=True)
-        trial = optuna.trial.create_trial(
-            state=TrialState.WAITING,
-            params={"learning_rate": run.learning_rate},
-            distributions={"learning_rate": grid},
-            user_attrs={
-                "run_id": run.run_id,
-                "seed": run.seed,
-                "phase": run.phase,
-                "attempt": attempt,
-            },
+    @patiently
+    def take(
+        self, arms: Mapping[str, Arm], runs: Iterable[PlannedRun], pick: Pick = first_of
+    ) -> list[Claim]:
+        """Claim those of ``runs`` that ``pick`` chooses among the free ones, in their order."""
+        with self.storage.lock(self._experiment):
+            return [self._claim(run, arms[run.arm]) for run in pick(self._free(runs))]
+
+    @patiently
+    def held(self, plan: Plan) -> set[str]:
+        """Runs of the plan that any worker holds, by id."""
+        names = {self._study_name(run) for run in plan.runs}
+        return set().union(*(self._held_in(name) for name in sorted(names)))
+
+    def _free(self, runs: Iterable[PlannedRun]) -> Iterator[PlannedRun]:
+        """Runs that nobody holds; each study is looked at once, when it is first asked for."""
+        held: dict[str, set[str]] = {}
+        for run in runs:
+            name = self._study_name(run)
+            if name not in held:
+                held[name] = self._held_in(name)
+            if run.run_id not in held[name]:
+                yield run
+
+    def _held_in(self, name: str) -> set[str]:
+        """Runs of a study that somebody holds; stale claims are ended on the way."""
+        study_id = self._study_id(name)
+        running = self.storage.trials.get_all_trials(
+            study_id, deepcopy=False, states=(TrialState.RUNNING,)
         )
-        self._storage.create_new_trial(self._study_id(_study_name(run)), template_trial=trial)
+        return {str(t.user_attrs["run_id"]) for t in running if not self._reaped(name, t)}
 
-    def take(self, runs: Sequence[PlannedRun], pick: Pick = first_of) -> list[Claim]:
-        """Claim those of ``runs`` that ``pick`` chooses among the waiting ones, in their order."""
-        with self._store.lock():
-            waiting = self._by_run_id(TrialState.WAITING)
-            chosen = pick([run for run in runs if run.run_id in waiting])
-            claims = (self._take(run, waiting[run.run_id]) for run in chosen)
-            return [claim for claim in claims if claim is not None]
+    def _reaped(self, name: str, trial: FrozenTrial) -> bool:
+        """Whether a claim was stale, and is ended now."""
+        lease = trial.user_attrs["lease"]
+        # One of ours that we do not know: its making was repeated after a broken connection.
+        orphan = lease["claimant"] == self._token and trial._trial_id not in self._held
+        if is_fresh(lease) and not orphan:
+            return False
+        arm = name.removeprefix(f"{self._experiment}/").rpartition("/")[0]
+        record = self._store.record(arm, str(trial.user_attrs["run_id"]))
+        if record is None:
+            self._end(trial._trial_id, TrialState.FAIL, {"status": "killed", "spent": False})
+        else:  # its holder died between record and tell
+            self._tell(trial._trial_id, record)
+        return True
 
-    def _take(self, run: PlannedRun, waiting: list[FrozenTrial]) -> Claim | None:
-        for trial in waiting:
-            claim = Claim(run=run, trial_id=trial._trial_id, renewed_at=0.0)
-            # The lease first: a worker killed in between leaves the trial waiting.
-            if self.renew(claim) and self._set_state(claim.trial_id, TrialState.RUNNING):
-                return claim
-        return None
+    def _claim(self, run: PlannedRun, arm: Arm) -> Claim:
+        trial = _trial(run, arm, TrialState.RUNNING, lease=self._lease())
+        study_id = self._study_id(self._study_name(run))
+        trial_id = self.storage.trials.create_new_trial(study_id, template_trial=trial)
+        self._held.add(trial_id)
+        return Claim(run=run, trial_id=trial_id, renewed_at=time.monotonic())
 
+    def _lease(self) -> dict[str, Any]:
+        return {**new_lease(), "claimant": self._token}
+
+    @patiently
     def renew(self, claim: Claim) -> bool:
         """Say that the run is still worked on (cheap when called often); False if it was lost."""
-        if claim.lost:
-            return False
-        if claim.renewed_at and time.monotonic() - claim.renewed_at < RENEW_EVERY_S:
-            return True
-        claim.renewed_at = time.monotonic()
+        if claim.lost or time.monotonic() - claim.renewed_at < RENEW_EVERY_S:
+            return not claim.lost
         try:
-            self._storage.set_trial_user_attr(claim.trial_id, "lease", _lease(self._lease_s))
-        except optuna.exceptions.UpdateFinishedTrialError:
+            self.storage.trials.set_trial_user_attr(claim.trial_id, "lease", self._lease())
+        except UpdateFinishedTrialError:
             claim.lost = True
+        claim.renewed_at = time.monotonic()
         return not claim.lost
 
-    def finish(self, claim: Claim, record: Record) -> None:
-        """The run has a record: tell its score, or that it has none."""
-        self._tell(claim.trial_id, record)
+    @patiently
+    def finish(self, claim: Claim, record: Record, *, first: bool = True) -> None:
+        """The run has a record: tell its score, or that it has none.
 
-    def give_back(self, claim: Claim, status: str) -> None:
-        """The attempt brought no result; the trial ends and :meth:`live` forgets the run."""
-        self._set_state(claim.trial_id, TrialState.FAIL, status=status)
+        Args:
+            claim: The claim.
+            record: The run's record.
+            first: False if another worker's result of the run was published before this one.
+        """
+        if first:
+            self._tell(claim.trial_id, record)
+        else:
+            reason = "another worker took the run over and was first"
+            status = {"status": "superseded", "status_reason": reason}
+            self._end(claim.trial_id, TrialState.FAIL, status)
+        self._held.discard(claim.trial_id)
 
+    @patiently
+    def give_back(
+        self, claim: Claim, status: str, reason: str = "", *, spent: bool = False
+    ) -> None:
+        """The attempt brought no result; the run is free again.
+
+        Args:
+            claim: The claim.
+            status: Status of the attempt.
+            reason: Why, in a sentence.
+            spent: Whether the attempt counts against the run's retries.
+        """
+        because = {"status_reason": reason} if reason else {}
+        told = {"status": status, "spent": spent, **because}
+        self._end(claim.trial_id, TrialState.FAIL, told)
+        self._held.discard(claim.trial_id)
+
+    @patiently
     def report(self, claim: Claim, step: int, accuracy: float) -> None:
-        """Tell early stopping the held-out accuracy of a run after ``step`` optimizer steps."""
-        try:
-            self._storage.set_trial_intermediate_value(claim.trial_id, step, accuracy)
-        except optuna.exceptions.UpdateFinishedTrialError:
-            return  # another worker took the run over; it is stopped by that one
+        """Keep the held-out accuracy of a run after ``step`` optimizer steps."""
+        with suppress(UpdateFinishedTrialError):  # taken over; what is told there counts
+            self.storage.trials.set_trial_intermediate_value(claim.trial_id, step, accuracy)
 
+    @patiently
     def stops_early(self, claim: Claim, pruner: RatePruner) -> str | None:
         """Why ``pruner`` ends a run, after what was reported of its arm; None if it goes on."""
-        name = _study_name(claim.run)
-        optuna_study = optuna.load_study(study_name=name, storage=self._storage)
-        return pruner.reason(optuna_study, self._storage.get_trial(claim.trial_id))
+        name = self._study_name(claim.run)
+        optuna_study = optuna.load_study(study_name=name, storage=self.storage.trials)
+        return pruner.reason(optuna_study, self.storage.trials.get_trial(claim.trial_id))
 
-    def live(self) -> set[str]:
-        """Run ids that wait or are worked on; stale claims are ended on the way."""
-        alive: set[str] = set(self._by_run_id(TrialState.WAITING))
-        for run_id, trials in self._by_run_id(TrialState.RUNNING).items():
-            for trial in trials:
-                if lease_is_fresh(trial.user_attrs["lease"]):
-                    alive.add(run_id)
-                else:
-                    self._set_state(trial._trial_id, TrialState.FAIL, status="killed")
-        return alive
+    @patiently
+    def curves(self, plan: Plan) -> dict[str, dict[int, float]]:
+        """Accuracies by step of every search run, by id; of several attempts the latest."""
+        names = {self._study_name(run) for run in plan.runs if run.phase == "search"}
+        return {
+            str(trial.user_attrs["run_id"]): trial.intermediate_values
+            for name in sorted(names)
+            for trial in self.storage.trials.get_all_trials(self._study_id(name), deepcopy=False)
+            if trial.intermediate_values
+        }
 
-    def settle(self, records: dict[str, Record]) -> None:
-        """Trials whose run has a record but that do not know: the record wins."""
-        for state in (TrialState.WAITING, TrialState.RUNNING):
-            for run_id, trials in self._by_run_id(state).items():
-                if run_id in records:
-                    for trial in trials:
-                        self._tell(trial._trial_id, records[run_id])
+    @patiently
+    def describe(self, plan: Plan, content: Mapping[str, Any], selections: Any) -> None:
+        """Keep the plan in the storage, and with each study what its trials are about.
+
+        Args:
+            plan: The plan.
+            content: What ``plan.json`` holds.
+            selections: Content of the selections, by arm.
+        """
+        for arm, phase in dict.fromkeys((run.arm, run.phase) for run in plan.runs):
+            study_id = self._study_id(f"{self._experiment}/{arm}/{phase}")
+            rates = plan.arms[arm].learning_rates
+            facts = {
+                "experiment": self._experiment,
+                "arm": arm,
+                "phase": phase,
+                "factors": plan.arms[arm].factors,
+                "learning_rates": rates,
+            }
+            self._set_attributes(study_id, facts)
+        study_id = self._study_id(f"{self._experiment}/plan")
+        self._set_attributes(study_id, {"plan": content, "selections": selections})
+
+    def _set_attributes(self, study_id: int, facts: Mapping[str, Any]) -> None:
+        known = self.storage.trials.get_study_user_attrs(study_id)
+        for key, value in json.loads(json.dumps(facts)).items():  # tuples come back as lists
+            if known.get(key) != value:
+                self.storage.trials.set_study_user_attr(study_id, key, value)
+
+    @patiently
+    def settle(self, plan: Plan, records: Mapping[str, Record]) -> None:
+        """Bring the storage in line with the records, at the start of a launch.
+
+        Claims of the dead are ended, and records that no trial holds (the storage is new, was
+        lost, or its writer died) get one.
+        """
+        with self.storage.lock(self._experiment):
+            for arm, phase in dict.fromkeys((run.arm, run.phase) for run in plan.runs):
+                name = f"{self._experiment}/{arm}/{phase}"
+                self._held_in(name)
+                trials = self.storage.trials.get_all_trials(self._study_id(name), deepcopy=False)
+                told = {t.user_attrs["run_id"] for t in trials if "record" in t.user_attrs}
+                for run in plan.cells(arm, phase):
+                    if run.run_id in records and run.run_id not in told:
+                        self._restore(run, plan.arms[arm], records[run.run_id])
+
+    @patiently
+    def reopen(self, run: PlannedRun, arm: Arm) -> None:
+        """Say that a run is forgiven its spent retries."""
+        trial = _trial(run, arm, TrialState.FAIL, status="reopened", spent=False)
+        study_id = self._study_id(self._study_name(run))
+        self.storage.trials.create_new_trial(study_id, template_trial=trial)
+
+    def _restore(self, run: PlannedRun, arm: Arm, record: Record) -> None:
+        state, values = _outcome(record)
+        trial = _trial(run, arm, state, values, **_attributes(record))
+        trial.intermediate_values = self._store.accuracies(run.arm, run.run_id)
+        study_id = self._study_id(self._study_name(run))
+        self.storage.trials.create_new_trial(study_id, template_trial=trial)
 
     def _tell(self, trial_id: int, record: Record) -> None:
-        state = TrialState.FAIL if record.score_final is None else TrialState.COMPLETE
-        if record.status == "pruned":
-            state = TrialState.PRUNED
-        values = None if record.score_final is None else [record.score_final]
-        attributes = {"status": record.status, "status_reason": record.status_reason}
-        self._set_state(trial_id, state, values, **attributes)
+        state, values = _outcome(record)
+        self._end(trial_id, state, _attributes(record), values)
 
-    def _set_state(
+    def _end(
         self,
         trial_id: int,
         state: TrialState,
+        attributes: Mapping[str, Any],
         values: list[float] | None = None,
-        **attributes: str,
-    ) -> bool:
-        """Set attributes, then the state; False if the trial was taken or ended by others."""
-        try:
+    ) -> None:
+        """Set attributes, then the state; nothing if others have ended the trial."""
+        with suppress(UpdateFinishedTrialError):
             for key, value in attributes.items():
-                self._storage.set_trial_user_attr(trial_id, key, value)
-            return bool(self._storage.set_trial_state_values(trial_id, state, values))
-        except optuna.exceptions.UpdateFinishedTrialError:
-            return False
+                self.storage.trials.set_trial_user_attr(trial_id, key, value)
+            self.storage.trials.set_trial_state_values(trial_id, state, values)
 
-    def _by_run_id(self, state: TrialState) -> dict[str, list[FrozenTrial]]:
-        found: dict[str, list[FrozenTrial]] = {}
-        for optuna_study in self._storage.get_all_studies():
-            trials = self._storage.get_all_trials(
-                optuna_study._study_id, deepcopy=False, states=(state,)
-            )
-            for trial in trials:
-                found.setdefault(str(trial.user_attrs["run_id"]), []).append(trial)
-        return found
+    def _study_name(self, run: PlannedRun) -> str:
+        return f"{self._experiment}/{run.arm}/{run.phase}"
 
     def _study_id(self, name: str) -> int:
         if name not in self._study_ids:
             try:
-                found = self._storage.get_study_id_from_name(name)
+                found = self.storage.trials.get_study_id_from_name(name)
             except KeyError:
-                found = self._storage.create_new_study([StudyDirection.MAXIMIZE], name)
+                found = self._new_study(name)
             self._study_ids[name] = found
         return self._study_ids[name]
 
-
-def _study_name(run: PlannedRun) -> str:
-    return f"{run.arm}/{run.phase}"
-
-
-class _KernelLock(JournalFileOpenLock):
-    """A lock that the kernel releases when its holder dies.
-
-    Optuna's own lock files outlive a killed worker and stop everybody for half a minute.
-    """
-
-    def __init__(self, journal: Path) -> None:
-        self._lock = FileLock(journal.with_suffix(".lock"))
-
-    def acquire(self) -> bool:
-        """Wait for the lock."""
-        self._lock.acquire()
-        return True
-
-    def release(self) -> None:
-        """Let others have it."""
-        self._lock.release()
+    def _new_study(self, name: str) -> int:
+        try:
+            return self.storage.trials.create_new_study([StudyDirection.MAXIMIZE], name)
+        except optuna.exceptions.DuplicatedStudyError:  # another launch was faster
+            return self.storage.trials.get_study_id_from_name(name)
 
 
-def repair_journal(journal: Path) -> None:
-    """Cut off a last line that a full disk or a killed writer left unfinished; keep a copy.
-
-    Optuna would glue the next entry to it, and then never read the journal again. What the line
-    said is restored from plan and records.
-    """
-    with FileLock(journal.with_suffix(".lock")):
-        if not journal.exists():
-            return
-        content = journal.read_bytes()
-        whole = content[: content.rfind(b"\n") + 1]
-        if whole != content:
-            journal.with_suffix(".torn").write_bytes(content)
-            journal.write_bytes(whole)
-
-
-def _lease(lasting_s: float) -> dict[str, Any]:
-    process = psutil.Process()
-    return {
-        "host": socket.gethostname(),
-        "pid": process.pid,
-        "started": process.create_time(),
-        "expires": time.time() + lasting_s,
-    }
+def _trial(
+    run: PlannedRun,
+    arm: Arm,
+    state: TrialState,
+    values: list[float] | None = None,
+    **attributes: Any,
+) -> FrozenTrial:
+    rates = (*arm.learning_rates, run.learning_rate)
+    return optuna.trial.create_trial(
+        state=state,
+        values=values,
+        params={"learning_rate": run.learning_rate},
+        distributions={"learning_rate": FloatDistribution(min(rates), max(rates), log=True)},
+        user_attrs={"run_id": run.run_id, "seed": run.seed, "phase": run.phase, **attributes},
+    )
 
 
-def lease_is_fresh(lease: dict[str, Any]) -> bool:
-    """Whether the process that took the lease still lives; by its age if on another machine."""
-    if lease["host"] != socket.gethostname():
-        return time.time() < float(lease["expires"])
-    return process_lives(int(lease["pid"]), float(lease["started"]))
+def _outcome(record: Record) -> tuple[TrialState, list[float] | None]:
+    if record.status == "pruned":
+        return TrialState.PRUNED, None
+    if record.score_final is None:
+        return TrialState.FAIL, None
+    return TrialState.COMPLETE, [record.score_final]
 
 
-def process_lives(pid: int, started: float) -> bool:
-    """Whether that very process lives; pids are reused, so its start time counts too."""
-    try:
-        process = psutil.Process(pid)
-        return abs(process.create_time() - started) < 1.0 and process.status() != "zombie"
-    except psutil.NoSuchProcess:
-        return False
+def _attributes(record: Record) -> dict[str, Any]:
+    because = {"status_reason": record.status_reason} if record.status_reason else {}
+    return {"record": asdict(record), "status": record.status, **because}

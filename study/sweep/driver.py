@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import threading
+import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
 
-from study.config import StudyConfig
+from study.config import BudgetConfig, StudyConfig
 from study.plan.budget import bill, mean_seconds
-from study.plan.experiment import Plan, from_json, merge, to_json
+from study.plan.experiment import Plan, from_json, merge
+from study.plan.limits import Limits, ended_sentence
 from study.plan.packs import EngineChoice, settle_engine
+from study.plan.select import Selection
 from study.records.store import ExperimentStore
 from study.sweep.assemble import Assembled, assemble, assemble_single
 from study.sweep.claims import Claims
+from study.sweep.devices import settle
 from study.sweep.mirror import mirroring
-from study.sweep.process import share_cores
+from study.sweep.path_table import print_path
 from study.sweep.progress import ProgressView, print_bill, print_engine, print_summary
-from study.sweep.schedule import State, published, read_state, refresh
+from study.sweep.schedule import Board, State, published, read_state, write_plan
+from study.sweep.storage import Storage
+from study.sweep.winner import announce
 from study.sweep.worker import Worker
 
 Launch = Callable[[list[list[str]]], list[str]]
@@ -29,7 +38,8 @@ def sweep(arguments: Sequence[str], launch: Launch) -> int:
     """Carry out ``python -m study -m ARGUMENTS``.
 
     Returns:
-        Number of planned runs without a record: given up, or left open by workers that died.
+        Number of planned runs without a record: given up, or left open by workers that died. Runs
+        that a budget left open were asked for and do not count.
 
     Raises:
         ValueError: one sentence for anything wrong with the command line; nothing has run then.
@@ -65,15 +75,23 @@ def run_single(config: StudyConfig) -> int:
 
 
 def serve(path: Path, settings: StudyConfig, wanted: Collection[str] | None = None) -> None:
-    """Be one of the workers of the experiment at ``path``."""
-    share_cores(settings.workers)
+    """Be one of the workers of the experiment at ``path``; SIGTERM ends it as Ctrl-C does."""
+    settle(os.environ, settings.workers)
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, _interrupt)
     Worker(
         ExperimentStore(path),
         settings.stall_timeout_s,
         wanted,
+        storage=settings.storage,
         workers=settings.workers,
         pack_size=settings.engine.pack_size,
+        budget=settings.budget,
     ).work()
+
+
+def _interrupt(signum: int, frame: object) -> None:
+    raise KeyboardInterrupt
 
 
 def prepare(assembled: Assembled, console: Console) -> ExperimentStore:
@@ -87,14 +105,12 @@ def prepare(assembled: Assembled, console: Console) -> ExperimentStore:
         plan, engine = _merged(store, assembled)
         state = State(plan=plan, records=published(store, plan.runs))
     else:
+        storage = Storage(store, settings.storage)
+        claims = Claims(store, storage, assembled.plan.experiment.name)
         with store.lock():
             plan, engine = _merged(store, assembled)
-            store.write_plan(to_json(plan))
-        state = read_state(store)
-        if settings.retry:
-            for run_id in state.given_up:
-                store.reopen(state.plan.run(run_id).arm, run_id)
-        state = refresh(store, Claims(store))
+            write_plan(store, claims, plan)
+        state = _opened(store, claims, retry=settings.retry)
     if assembled.plan.experiment.kind == "single":
         state = state.only(assembled.run_ids)
     measured = mean_seconds(state.records)
@@ -102,6 +118,19 @@ def prepare(assembled: Assembled, console: Console) -> ExperimentStore:
     print_bill(console, state, costs, store.path)
     print_engine(console, state.plan, engine, settings.engine.pack_size)
     return store
+
+
+def _opened(store: ExperimentStore, claims: Claims, *, retry: bool) -> State:
+    """The sweep at its launch: runs reopened, storage in line with the records, plan grown."""
+    state = read_state(store)
+    if retry:
+        for run_id in state.given_up:
+            run = state.plan.run(run_id)
+            store.reopen(run.arm, run_id)
+            claims.reopen(run, state.plan.arms[run.arm])
+    claims.settle(state.plan, state.records)
+    Board(store, claims).refresh()
+    return read_state(store)
 
 
 def _merged(store: ExperimentStore, assembled: Assembled) -> tuple[Plan, EngineChoice]:
@@ -120,7 +149,7 @@ def _watch(
     wanted: Collection[str] | None,
     work: Callable[[], list[str]],
 ) -> int:
-    interrupted, died = False, []
+    interrupted, died, began = False, [], time.monotonic()
     try:
         with mirroring(store, settings.tracker), ProgressView(console, store, wanted):
             died = work()
@@ -128,15 +157,32 @@ def _watch(
         interrupted = True
     state = read_state(store).only(wanted)
     print_summary(console, state, store.path)
+    selections = {arm: Selection(**data) for arm, data in store.read_selections().items()}
+    print_path(console, state.plan, state.records, selections)
+    announce(console, state, store)
     if interrupted:
         console.print("interrupted; the same command resumes")
         raise SystemExit(130)
     for death in died:
         console.print(f"warning: {death}")
-    if state.open_runs:
-        console.print(f"{len(state.open_runs)} runs are left; the same command resumes")
+    left = len(state.open_runs)
+    limit = _budget_ended(state, settings.budget, time.monotonic() - began)
+    if limit:
+        console.print(ended_sentence(limit, left), soft_wrap=True)
+    elif left:
+        console.print(f"{left} runs are left; the same command resumes")
     console.print(f"report: python -m analysis report {_shown(store.path)}", soft_wrap=True)
-    return len(state.given_up) + len(state.open_runs)
+    return len(state.given_up) + (0 if limit else left)
+
+
+def _budget_ended(state: State, budget: BudgetConfig, elapsed_s: float) -> str:
+    """The limit that ended the sweep, as in ``budget.runs=20``; empty if none did."""
+    if not state.open_runs:
+        return ""
+    limits = Limits(budget)
+    for record in state.records.values():
+        limits.add(record)
+    return limits.ended_by(state.open_runs[0], state.plan.arms, elapsed_s)
 
 
 def _shown(path: Path) -> str:

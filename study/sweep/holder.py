@@ -5,18 +5,21 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from study.plan.experiment import Plan
+from study.config import BudgetConfig
+from study.plan.experiment import Plan, PlannedRun
+from study.plan.limits import Limits
 from study.plan.packs import Packer
+from study.records.provenance import provenance
 from study.records.record import Record
 from study.records.store import ExperimentStore
 from study.sweep.badge import badges
 from study.sweep.claims import Claim, Claims
 from study.sweep.lane import Lane, assign
-from study.sweep.schedule import State, refresh
+from study.sweep.schedule import Board
 
 START_TOGETHER_S = 30.0
 """Workers of one launch arrive within this time; the first leaves the others their share."""
@@ -34,32 +37,66 @@ class Holder:
     """Workers that were started together."""
     pack_size: int | None = None
     """``engine.pack_size``."""
+    budget: BudgetConfig = field(default_factory=BudgetConfig)
+    """What the experiment may spend."""
     started: float = field(default_factory=time.monotonic)
+    out_of_budget: bool = False
+    """Whether there was a free run that the budget kept from beginning."""
 
-    def state(self) -> State:
-        """The sweep as it is now, every open run up for claim."""
-        return refresh(self.store, self.claims).only(self.wanted)
+    def __post_init__(self) -> None:
+        self.limits = Limits(self.budget)
+        self.board = Board(self.store, self.claims, self.wanted, self.limits)
+        self.origin = provenance()
 
-    def claim(self, state: State, inside: Collection[Lane], packer: Packer) -> list[Claim]:
-        """Claim runs that may join the pack ``inside``, up to this worker's fair share."""
+    @property
+    def plan(self) -> Plan:
+        """The plan as far as it is known."""
+        return self.board.plan
+
+    def claim(self, inside: Collection[Lane], key: str | None = None) -> list[Claim]:
+        """Claim runs that may join the pack ``inside``, up to this worker's fair share.
+
+        Args:
+            inside: Lanes of the pack.
+            key: The pack's key if it is under way.
+        """
+        self.board.refresh()
+        claimed = self._take(inside, key)
+        if not claimed and self.plan.experiment.best is not None:
+            self.board.grow(self._packer(key).places([lane.run for lane in inside]))
+            claimed = self._take(inside, key)
+        return claimed
+
+    def _take(self, inside: Collection[Lane], key: str | None) -> list[Claim]:
         members = [lane.run for lane in inside]
-        fair = math.ceil(len(state.open_runs) / self._sharers()) - len(members)
-        return self.claims.take(
-            state.open_runs, lambda waiting: packer.joining(waiting, members, fair)
-        )
+        fair = math.ceil(self.board.open_count / self._sharers()) - len(members)
 
-    def packer(self, state: State, key: str | None = None) -> Packer:
-        """Chooses who joins a pack; ``key``: that of a pack that is under way."""
-        return Packer(
-            arms=state.plan.arms, asked=self.pack_size, alone=frozenset(state.alone), key=key
-        )
+        def pick(free: Iterable[PlannedRun]) -> list[PlannedRun]:
+            return self._affordable(self._packer(key).joining(free, members, fair))
+
+        return self.claims.take(self.plan.arms, self.board.untaken(), pick)
+
+    def _affordable(self, chosen: list[PlannedRun]) -> list[PlannedRun]:
+        if self.budget == BudgetConfig():
+            return chosen
+        # Claims before records: a run that ends in between counts once, as a record.
+        held = self.claims.held(self.plan)
+        self.board.take_stock()
+        under_way = [r for r in self.plan.runs if r.run_id in held - self.board.records.keys()]
+        elapsed_s = time.monotonic() - self.started
+        begun = self.limits.affordable(chosen, under_way, self.plan.arms, elapsed_s)
+        self.out_of_budget = len(begun) < len(chosen)
+        return begun
+
+    def _packer(self, key: str | None) -> Packer:
+        return Packer(arms=self.plan.arms, asked=self.pack_size, alone=self.board.alone, key=key)
 
     def _sharers(self) -> int:
         """Workers that the open runs are for, those included that are about to start."""
         starting = time.monotonic() - self.started < START_TOGETHER_S
         return max(1, len(badges(self.store)), self.workers if starting else 1)
 
-    def admit(self, plan: Plan, claim: Claim) -> Lane | None:
+    def admit(self, claim: Claim) -> Lane | None:
         """Open an attempt at a claimed run; None if a result of it is there already."""
         arm, run_id = claim.run.arm, claim.run.run_id
         finished = self.store.finished_attempt(arm, run_id)  # its worker died before it published
@@ -67,16 +104,18 @@ class Holder:
             self.publish(claim, finished)
             return None
         directory = self.store.new_attempt(arm, run_id)
-        return Lane(claim=claim, assignment=assign(plan, claim.run, directory))
+        return Lane(claim=claim, assignment=assign(self.plan, claim.run, directory))
 
     def publish(self, claim: Claim, directory: Path | None) -> None:
         """Make an attempt's result the run's record, and tell the score of whatever record won."""
+        first = True
         if directory is not None:
             record = Record(**json.loads((directory / "result.json").read_text()))
-            self.store.publish(record, directory)
+            first = self.store.publish(record, directory)
         published = self.store.record(claim.run.arm, claim.run.run_id)
         assert published is not None
-        self.claims.finish(claim, published)
+        self.claims.finish(claim, published, first=first)
+        self.board.ended(claim.run, published)
 
     def note(
         self, lane: Lane, status: str, reason: str, *, spent: bool = True, pack: int = 1
@@ -92,4 +131,4 @@ class Holder:
         """
         run, number = lane.run, int(lane.directory.name)
         self.store.append_attempt(run.arm, run.run_id, number, status, reason, spent, pack)
-        self.claims.give_back(lane.claim, status)
+        self.claims.give_back(lane.claim, status, reason, spent=spent)

@@ -28,6 +28,8 @@ class PackAssignment:
     """Module with the engine's ``train``."""
     stops_early: bool
     """Whether the experiment has early stopping on; if not, the child need not ask."""
+    origin: dict[str, Any]
+    """Provenance of the worker's process, which the child shares but for the GPU."""
 
 
 @dataclass(frozen=True, kw_only=True)

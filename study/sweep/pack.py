@@ -16,16 +16,17 @@ from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import Any
 
-from study.plan.experiment import Plan
 from study.plan.packs import pack_key
+from study.sweep import culling
 from study.sweep.badge import Badge
+from study.sweep.child import DISK_FULL
 from study.sweep.claims import Claim
+from study.sweep.errors import DiskFullError
 from study.sweep.holder import Holder
 from study.sweep.lane import Lane
 from study.sweep.messages import AsksToStop, Ended, Failed, Message, News, PackAssignment, WantsRuns
 from study.sweep.process import Nursery, exit_reason, noted_error
 from study.sweep.pruning import RatePruner
-from study.sweep.schedule import State
 
 POLL_S = 0.5
 TAKEN_OVER = "another worker took the run over"
@@ -39,53 +40,53 @@ class Pack:
         self.lanes: dict[str, Lane] = {}
         """Unfinished runs by id."""
         self._key = ""
-        self._pruner: RatePruner | None = None
 
-    def open(self, state: State) -> bool:
+    def open(self) -> bool:
         """Claim the first runs; False if there was nothing to claim."""
-        claims = self.holder.claim(state, [], self.holder.packer(state))
-        self._admit(state.plan, claims)
+        claims = self.holder.claim([])
+        self._admit(claims)
         return bool(claims)
 
-    def _admit(self, plan: Plan, claims: list[Claim]) -> list[Lane]:
+    def _admit(self, claims: list[Claim]) -> list[Lane]:
         """Lanes for claimed runs, those left out that have a result already."""
         admitted: list[Lane] = []
         for claim in claims:
-            lane = self.holder.admit(plan, claim)
+            lane = self.holder.admit(claim)
             if lane is not None:
                 self.lanes[lane.run.run_id] = lane
                 admitted.append(lane)
         return admitted
 
-    def train(
-        self, plan: Plan, nursery: Nursery, engine_module: str, stall_timeout_s: float
-    ) -> None:
+    def train(self, nursery: Nursery, engine_module: str, stall_timeout_s: float) -> None:
         """Have a child train the pack and what refills it; returns when the child has ended."""
-        settings = plan.experiment.early_stopping
-        self._pruner = None if settings is None else RatePruner(settings)
+        plan = self.holder.plan
         self._key = pack_key(plan.arms[next(iter(self.lanes.values())).run.arm])
         assignment = PackAssignment(
             runs=[lane.assignment for lane in self.lanes.values()],
             engine_module=engine_module,
-            stops_early=self._pruner is not None,
+            stops_early=plan.experiment.early_stopping is not None,
+            origin=self.holder.origin,
         )
         with nursery.child(assignment) as (child, line):
             ended = self._follow(child, line, stall_timeout_s)
+        if child.exitcode == DISK_FULL:
+            raise DiskFullError(self.holder.store.path)
         self._close(*(ended or exit_reason(child.exitcode)))
 
     def take_back(self) -> None:
-        """Ctrl-C: complete attempts are kept, the others leave no trace."""
+        """The worker leaves: complete attempts are kept, the others leave no trace."""
         for lane in self.lanes.values():
             if not lane.has_result:
                 shutil.rmtree(lane.directory, ignore_errors=True)
-            self.holder.claims.give_back(lane.claim, "interrupted")
+        for lane in self.lanes.values():
+            with suppress(OSError):  # a full disk: the claim ends with this process
+                self.holder.claims.give_back(lane.claim, "interrupted")
 
     def _follow(
         self, child: BaseProcess, line: Connection, stall_timeout_s: float
     ) -> tuple[str, str] | None:
         """Follow the child to its end; status and reason if this worker ended it."""
         alive_at = time.monotonic()
-        self.badge.show(self.lanes.values())
         while True:
             if line.poll(POLL_S):
                 try:
@@ -95,10 +96,10 @@ class Pack:
                     return None
                 self._handle(message, line)
                 alive_at = time.monotonic()
-                self.badge.show(self.lanes.values())
             elif time.monotonic() - alive_at > stall_timeout_s:
                 _end(child)
                 return "stalled", f"no progress for {stall_timeout_s:g} s"
+            self.badge.show(self.lanes.values())
             # Every claim is renewed, whichever of them was lost.
             held = [self.holder.claims.renew(lane.claim) for lane in self.lanes.values()]
             if held and not any(held):
@@ -117,23 +118,30 @@ class Pack:
             case WantsRuns():
                 _answer(line, [lane.assignment for lane in self._refill()])
             case AsksToStop(run_id=run_id):
-                assert self._pruner is not None
-                claims = self.holder.claims
-                _answer(line, claims.stops_early(self.lanes[run_id].claim, self._pruner))
+                _answer(line, self._stops_early(self.lanes[run_id]))
 
     def _take_in(self, news: News) -> None:
         for progress in news.progress:
             lane = self.lanes[progress.run_id]
             lane.advance(progress)
-            if self._pruner is not None and progress.accuracy is not None:
+            if progress.accuracy is not None:
                 self.holder.claims.report(lane.claim, progress.step, progress.accuracy)
+
+    def _stops_early(self, lane: Lane) -> str | None:
+        plan = self.holder.plan
+        settings = plan.experiment.early_stopping
+        assert settings is not None, "a child asks only where early stopping is on"
+        if plan.experiment.best is not None:
+            records = self.holder.board.records.items()
+            stopped = {run_id for run_id, record in records if record.status == "pruned"}
+            return culling.reason(plan, lane.run, self.holder.claims.curves(plan), stopped)
+        pruner = RatePruner(settings, plan.arms[lane.run.arm].learning_rates)
+        return self.holder.claims.stops_early(lane.claim, pruner)
 
     def _refill(self) -> list[Lane]:
         """As many runs as fit, claimed and with an attempt of their own each."""
-        state = self.holder.state()
-        packer = self.holder.packer(state, self._key)
-        while claims := self.holder.claim(state, self.lanes.values(), packer):
-            if admitted := self._admit(state.plan, claims):
+        while claims := self.holder.claim(self.lanes.values(), self._key):
+            if admitted := self._admit(claims):
                 return admitted
         return []
 

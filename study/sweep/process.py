@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import multiprocessing
-import os
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,21 +14,8 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
-from study.sweep.child import run_child
+from study.sweep.child import LEAVING_SIGNALS, run_child
 from study.sweep.messages import PackAssignment
-
-THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
-
-
-def share_cores(workers: int) -> None:
-    """Give each of ``workers`` here its share of threads, and one GPU; call before torch loads."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    threads = str(max(1, (cores or 1) // workers))
-    for variable in THREAD_VARIABLES:
-        os.environ.setdefault(variable, threads)
-    os.environ["TOKENIZERS_PARALLELISM"] = "false"
-    # TRL would spread a run over all visible GPUs, which multiplies its batch.
-    os.environ.setdefault("CUDA_VISIBLE_DEVICES", "0")
 
 
 class Nursery:
@@ -62,9 +48,9 @@ class Nursery:
             name = "forkserver" if "forkserver" in methods else "spawn"
             self._context = multiprocessing.get_context(name)
             if name == "forkserver":
-                # What is missing here every child imports anew: the command line, what trains, and
-                # pandas, which pyarrow loads on first use.
-                preload = ["__main__", engine_module, "study.sweep.child", "pandas"]
+                # What is missing here every child imports anew: what trains, and what pyarrow
+                # loads on first use.
+                preload = [engine_module, "study.sweep.child", "pandas", "pyarrow.vendored.version"]
                 self._context.set_forkserver_preload(preload)
                 with ignoring_interrupts():
                     forkserver.ensure_running()
@@ -73,12 +59,13 @@ class Nursery:
 
 @contextmanager
 def ignoring_interrupts() -> Iterator[None]:
-    """Processes started here ignore Ctrl-C, which is their parent's to handle."""
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    """Processes started here ignore what asks their parent to leave."""
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in LEAVING_SIGNALS}
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def exit_reason(exitcode: int | None) -> tuple[str, str]:

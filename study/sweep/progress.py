@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from pathlib import Path
 
-from rich.console import Console, Group
+from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
@@ -17,11 +16,14 @@ from study.plan.experiment import Plan
 from study.plan.packs import EngineChoice, pack_share
 from study.records.record import Record
 from study.records.store import ExperimentStore
-from study.sweep.badge import badges, describe_badge
-from study.sweep.schedule import State, read_state
+from study.sweep.outlook import Outlook, Watch
+from study.sweep.schedule import State
+from study.sweep.table import headline, outlook_table, worker_lines
+from study.sweep.wording import duration, plain
 
 LIVE_EVERY_S = 1.0
 PLAIN_EVERY_S = 15.0
+LOOKING_SHARE = 20
 
 
 def print_bill(console: Console, state: State, bill: Bill, path: Path) -> None:
@@ -33,7 +35,7 @@ def print_bill(console: Console, state: State, bill: Bill, path: Path) -> None:
         table.add_column(heading, justify="right")
     for arm in bill.arms:
         table.add_row(
-            arm.arm,
+            plain(arm.arm),
             str(arm.learning_rates),
             str(arm.search_runs),
             str(arm.report_runs),
@@ -80,14 +82,15 @@ def print_summary(console: Console, state: State, path: Path) -> None:
             lost = len(cells & state.given_up)
             left = len(cells) - sum(done.values()) - lost
             counts = [str(done[status]) for status in statuses]
-            table.add_row(arm, phase, str(len(cells)), *counts, str(lost), str(left))
+            table.add_row(plain(arm), phase, str(len(cells)), *counts, str(lost), str(left))
     console.print(table)
     if state.plan.experiment.kind == "single":
         for record in state.records.values():
-            console.print(result_line(record), soft_wrap=True)
+            console.print(plain(result_line(record)), soft_wrap=True)
     for run in state.plan.runs:
         if run.run_id in state.given_up:
-            console.print(f"given up: {path / run.arm / run.run_id} (see attempts.jsonl)")
+            where = f"given up: {path / run.arm / run.run_id} (see attempts.jsonl)"
+            console.print(plain(where), soft_wrap=True)
     if state.given_up:
         console.print("the same command with retry=true tries these again")
 
@@ -106,25 +109,14 @@ def result_line(record: Record) -> str:
     return text
 
 
-def duration(seconds: float) -> str:
-    """Seconds as ``1 h 03 min``, ``4 min 10 s`` or ``12 s``."""
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    if hours:
-        return f"{hours} h {minutes:02d} min"
-    return f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"
-
-
 class ProgressView:
     """Draws a sweep from its store until told to stop; plain lines where there is no terminal."""
 
     def __init__(
         self, console: Console, store: ExperimentStore, wanted: Collection[str] | None = None
     ) -> None:
-        self.console, self.store = console, store
-        self.started = time.monotonic()
-        self.wanted = wanted
-        self.done_before = len(self._state().records)
+        self.console = console
+        self._watch = Watch(store, wanted)
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._draw, daemon=True)
 
@@ -138,63 +130,39 @@ class ProgressView:
 
     def _draw(self) -> None:
         if self.console.is_terminal:
-            with Live(self.table(), console=self.console, refresh_per_second=4) as live:
-                while not self._stop.wait(LIVE_EVERY_S):
-                    live.update(self.table())
-                live.update(self.table())
-        else:
-            while not self._stop.wait(PLAIN_EVERY_S):
-                self.console.print(self.line(), soft_wrap=True)
-
-    def _state(self) -> State:
-        return read_state(self.store).only(self.wanted)
-
-    def line(self) -> str:
-        """The sweep in one line."""
-        state = self._state()
-        running = "; ".join(describe_badge(b) for b in badges(self.store) if b["runs"])
-        text = f"{len(state.records)}/{len(state.plan.runs)} runs, {self._time_left(state)}"
-        return f"{text}; {running}" if running else text
-
-    def table(self) -> Group:
-        """The sweep as a table, a row per arm, and below it what is running."""
-        state = self._state()
-        table = Table(title=f"{state.plan.experiment.name}: {self._time_left(state)}")
-        for heading in ("arm", "done", "best so far", "statuses"):
-            table.add_column(heading)
-        for arm in state.plan.arms:
-            table.add_row(arm, *_arm_cells(state, arm))
-        return Group(table, *(describe_badge(b) for b in badges(self.store) if b["runs"]))
-
-    def _time_left(self, state: State) -> str:
-        fresh = len(state.records) - self.done_before
-        later = _report_runs_to_come(state)
-        open_runs = len(state.open_runs) + later
-        if not fresh:
-            return f"{open_runs} runs left"
-        left = (time.monotonic() - self.started) / fresh * open_runs
-        return f"{open_runs} runs left, about {duration(left)}"
+            draw_live(self.console, self._watch, self._stop.wait)
+            return
+        while not self._stop.wait(rest_s(self._watch, PLAIN_EVERY_S)):
+            outlook = self._watch.look()
+            text = "; ".join([headline(outlook), *worker_lines(outlook)])
+            self.console.print(plain(text), soft_wrap=True)
 
 
-def _report_runs_to_come(state: State) -> int:
-    """Report runs that will join the plan once their arm has chosen its learning rate."""
-    if state.plan.experiment.kind != "experiment":
-        return 0
-    waiting = [arm for arm in state.plan.arms if not state.plan.cells(arm, "report")]
-    return len(waiting) * len(state.plan.experiment.seeds.report)
+def draw_live(
+    console: Console,
+    watch: Watch,
+    wait: Callable[[float], bool],
+    ended: Callable[[Outlook], bool] = lambda outlook: False,
+) -> None:
+    """Keep a table on the terminal up to date.
+
+    Args:
+        console: The terminal.
+        watch: What is read.
+        wait: Waits so many seconds; True: draw once more and leave.
+        ended: Whether to leave by itself.
+    """
+    outlook = watch.look()
+    with Live(console=console, auto_refresh=False, vertical_overflow="crop") as live:
+        live.update(outlook_table(outlook, console.height), refresh=True)
+        while not ended(outlook):
+            last = wait(rest_s(watch, LIVE_EVERY_S))
+            outlook = watch.look()
+            live.update(outlook_table(outlook, console.height), refresh=True)
+            if last:
+                return
 
 
-def _arm_cells(state: State, arm: str) -> tuple[str, str, str]:
-    planned = [run for run in state.plan.runs if run.arm == arm]
-    records = [state.records[r.run_id] for r in planned if r.run_id in state.records]
-    scores: dict[float, list[float]] = {}
-    for record in records:
-        if record.phase == "search" and record.score_final is not None:
-            scores.setdefault(record.learning_rate, []).append(record.score_final)
-    means = {rate: sum(values) / len(values) for rate, values in scores.items()}
-    best = "-"
-    if means:
-        rate = max(means, key=lambda r: means[r])
-        best = f"{means[rate]:.3f} at {rate:g} (n={len(scores[rate])})"
-    counts = Counter(record.status for record in records)
-    return f"{len(records)}/{len(planned)}", best, ", ".join(f"{v} {k}" for k, v in counts.items())
+def rest_s(watch: Watch, least: float) -> float:
+    """Seconds until the next look: looking takes at most a twentieth of the time."""
+    return max(least, LOOKING_SHARE * watch.update_s)

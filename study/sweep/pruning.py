@@ -38,8 +38,15 @@ class RatePruner(BasePruner):
     stopped, and at least one rate always goes on.
     """
 
-    def __init__(self, settings: EarlyStoppingConfig) -> None:
+    def __init__(self, settings: EarlyStoppingConfig, rates: Iterable[float] = ()) -> None:
+        """Builds the pruner.
+
+        Args:
+            settings: When to stop what.
+            rates: Learning rates of the arm: those that no worker has begun are in question too.
+        """
         self._settings = settings
+        self._rates = tuple(rates)
 
     def prune(self, study: optuna.Study, trial: FrozenTrial) -> bool:
         """Whether the run of ``trial`` stops now."""
@@ -49,7 +56,7 @@ class RatePruner(BasePruner):
         """Why the run of ``trial`` stops now, in a clause for its record; None if it goes on."""
         if trial.user_attrs["phase"] != "search":
             return None
-        grid = _grid(study.get_trials(deepcopy=False))
+        grid = _grid(study.get_trials(deepcopy=False), self._rates)
         return self._stopped(grid).get(trial.params["learning_rate"])
 
     def _stopped(self, grid: _Grid) -> dict[float, str]:
@@ -143,12 +150,12 @@ _Grid = Mapping[float, Mapping[int, _Cell]]
 """Cells by learning rate (ascending) and seed."""
 
 
-def _grid(trials: Iterable[FrozenTrial]) -> _Grid:
-    cells: dict[float, dict[int, _Cell]] = {}
-    for trial in sorted(trials, key=lambda t: (t.params["learning_rate"], t.number)):
+def _grid(trials: Iterable[FrozenTrial], rates: Iterable[float]) -> _Grid:
+    cells: dict[float, dict[int, _Cell]] = {rate: {} for rate in rates}
+    for trial in sorted(trials, key=lambda t: t.number):
         seeds = cells.setdefault(trial.params["learning_rate"], {})
         seeds.setdefault(trial.user_attrs["seed"], _Cell(tries=[])).tries.append(trial)
-    return cells
+    return dict(sorted(cells.items()))
 
 
 def _under_way(cell: _Cell | None, step: int) -> bool:

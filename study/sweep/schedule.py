@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from study.plan.experiment import Plan, PlannedRun, from_json, to_json
-from study.plan.select import Selection, grow
+from study.plan.limits import Limits
+from study.plan.select import Selection
 from study.records.record import Record
 from study.records.store import ExperimentStore
 from study.sweep.claims import Claims
+from study.sweep.search import grow
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,10 +54,7 @@ def read_state(store: ExperimentStore) -> State:
     Raises:
         ValueError: if the directory holds no plan.
     """
-    data = store.read_plan()
-    if data is None:
-        raise ValueError(f"{store.path} is not an experiment: it has no plan.json")
-    plan = from_json(data)
+    plan = read_plan(store)
     records = published(store, plan.runs)
     tries = {
         run.run_id: store.attempts(run.arm, run.run_id)
@@ -69,6 +69,18 @@ def read_state(store: ExperimentStore) -> State:
     )
 
 
+def read_plan(store: ExperimentStore) -> Plan:
+    """The plan of an experiment.
+
+    Raises:
+        ValueError: if the directory holds no plan.
+    """
+    data = store.read_plan()
+    if data is None:
+        raise ValueError(f"{store.path} is not an experiment: it has no plan.json")
+    return from_json(data)
+
+
 def published(store: ExperimentStore, runs: Iterable[PlannedRun]) -> dict[str, Record]:
     """Records of those of ``runs`` that have one, by run id."""
     found = {run.run_id: store.record(run.arm, run.run_id) for run in runs}
@@ -80,32 +92,125 @@ def spent(attempts: Iterable[Mapping[str, Any]]) -> int:
     return sum(1 for attempt in attempts if attempt["spent"])
 
 
-def refresh(store: ExperimentStore, claims: Claims) -> State:
-    """Bring storage and plan in line with the records, and put every open run up for claim.
+class Board:
+    """What a worker knows of its sweep, kept up to date at a cost that does not grow with it.
 
-    Any worker may do this at any time: ids make it idempotent, the store's lock makes it safe.
+    Open runs are looked at in plan order and only as far as somebody asks for free ones, so a
+    claim costs the runs that are held and those that ended since, whatever the plan's length.
     """
-    with store.lock():
-        # Claims before records: a run that ends in between counts as held, never as missing.
-        held = claims.live()
-        state = read_state(store)
-        claims.settle(state.records)
-        state = _grown(store, state)
-        for run in state.open_runs:
-            if run.run_id not in held:
-                attempt = len(store.attempts(run.arm, run.run_id)) + 1
-                claims.enqueue(run, state.plan.arms[run.arm], attempt)
-    return state
+
+    def __init__(
+        self,
+        store: ExperimentStore,
+        claims: Claims,
+        wanted: Collection[str] | None = None,
+        limits: Limits | None = None,
+    ) -> None:
+        """Reads plan and records.
+
+        Args:
+            store: The experiment.
+            claims: Its storage.
+            wanted: The only run ids that are worked on; None: all.
+            limits: Counts the records; None: nothing is limited.
+
+        Raises:
+            ValueError: if the directory holds no plan.
+        """
+        self.store, self.claims = store, claims
+        self.records: dict[str, Record] = {}
+        self.alone: set[str] = set()
+        """Runs that were in a pack when it died: each is tried again in a process of its own."""
+        self._given_up: set[str] = set()
+        self._limits = limits
+        self._wanted = None if wanted is None else set(wanted)
+        self._grow_due = True
+        self._load()
+
+    def _load(self) -> None:
+        """Read the plan; runs that were given up may have been reopened."""
+        self._given_up.clear()
+        self._stamp = self.store.plan_stamp()
+        self.plan = read_plan(self.store)
+        self._open = {
+            run.run_id: run
+            for run in self.plan.runs
+            if run.run_id not in self.records
+            and (self._wanted is None or run.run_id in self._wanted)
+        }
+        self._searching = Counter(r.arm for r in self._open.values() if r.phase == "search")
+
+    def refresh(self) -> None:
+        """Take in what others have added to the plan, and grow it if it is time."""
+        if self.store.plan_stamp() != self._stamp:
+            self._load()
+        if self._grow_due:
+            self.grow()
+
+    def grow(self, room: int = 0) -> None:
+        """Let the search mode add runs; any worker may, ids make it idempotent.
+
+        Args:
+            room: Runs that this worker could begin beyond those that wait.
+        """
+        with self.store.lock():
+            if self.store.plan_stamp() != self._stamp:
+                self._load()
+            self.take_stock()
+            self._grow_due = False
+            selections = self.store.read_selections()
+            known = {arm: Selection(**data) for arm, data in selections.items()}
+            plan, fresh = grow(self.plan, self.records, known, room, self._given_up)
+            for selection in fresh:
+                self.store.write_selection(selection.arm, asdict(selection))
+            if plan != self.plan:
+                write_plan(self.store, self.claims, plan)
+                self._load()
+
+    def take_stock(self) -> None:
+        """Look at every open run: all records that are published by now are known then."""
+        for _ in self.untaken():
+            pass
+
+    @property
+    def open_count(self) -> int:
+        """Runs without a result as far as this worker knows, those included that others hold."""
+        return len(self._open)
+
+    def untaken(self) -> Iterator[PlannedRun]:
+        """Open runs in plan order, looked up as they are asked for; others may hold them."""
+        for run in list(self._open.values()):
+            record = self.store.record(run.arm, run.run_id)
+            if record is not None:
+                self.ended(run, record)
+            elif not self._is_given_up(run):
+                yield run
+
+    def ended(self, run: PlannedRun, record: Record) -> None:
+        """Take in the record of a run."""
+        if self._limits is not None and run.run_id not in self.records:
+            self._limits.add(record)
+        self.records[run.run_id] = record
+        self._close(run)
+
+    def _is_given_up(self, run: PlannedRun) -> bool:
+        tries = self.store.attempts(run.arm, run.run_id)
+        if any(attempt.get("pack", 1) > 1 for attempt in tries):
+            self.alone.add(run.run_id)
+        if spent(tries) <= self.plan.max_retries:
+            return False
+        self._given_up.add(run.run_id)
+        self._close(run)
+        return True
+
+    def _close(self, run: PlannedRun) -> None:
+        if self._open.pop(run.run_id, None) is not None and run.phase == "search":
+            self._searching[run.arm] -= 1
+            self._grow_due |= not self._searching[run.arm]
 
 
-def _grown(store: ExperimentStore, state: State) -> State:
-    selections = {arm: Selection(**data) for arm, data in store.read_selections().items()}
-    plan, fresh = grow(state.plan, state.records, selections)
-    for selection in fresh:
-        store.write_selection(selection.arm, asdict(selection))
-    if plan == state.plan:
-        return state
-    store.write_plan(to_json(plan))
-    # A run that joins the plan may have a record already, from an experiment that grew.
-    joined = published(store, plan.runs[len(state.plan.runs) :])
-    return replace(state, plan=plan, records=state.records | joined)
+def write_plan(store: ExperimentStore, claims: Claims, plan: Plan) -> None:
+    """Write a plan to its directory and to the storage; call under the store's lock."""
+    content = to_json(plan)
+    store.write_plan(content)
+    claims.describe(plan, content, store.read_selections())

@@ -5,17 +5,21 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Mapping
 
-from study.plan.experiment import Plan
-from study.records.store import ExperimentStore
+from study.config import BudgetConfig
+from study.records.store import ExperimentStore, is_disk_full
 from study.sweep.badge import Badge
 from study.sweep.child import ENGINES
-from study.sweep.claims import LEASE_GRACE_S, Claims
+from study.sweep.claims import Claims
+from study.sweep.errors import DiskFullError
 from study.sweep.holder import Holder
 from study.sweep.pack import Pack
 from study.sweep.process import Nursery
-from study.sweep.schedule import State
+from study.sweep.schedule import read_plan
+from study.sweep.storage import Storage
 
-POLL_S = 0.5
+POLL_S = 0.2
+MOST_IDLE_S = 2.0
+"""A worker that finds nothing to do looks again after 0.2 s, then ever less often."""
 
 
 class Worker:
@@ -28,8 +32,10 @@ class Worker:
         wanted: Collection[str] | None = None,
         engines: Mapping[str, str] = ENGINES,
         *,
+        storage: str | None = None,
         workers: int = 1,
         pack_size: int | None = None,
+        budget: BudgetConfig | None = None,
     ) -> None:
         """Builds the worker.
 
@@ -38,8 +44,10 @@ class Worker:
             stall_timeout_s: Seconds without a sign of life after which a child is killed.
             wanted: The only runs that concern this worker; None: all.
             engines: Engine name -> module with its ``train``.
+            storage: URL of the Optuna storage; None: a journal beside the plan.
             workers: Workers that were started together.
             pack_size: ``engine.pack_size``.
+            budget: What the experiment may spend; None: no limit.
         """
         self.stall_timeout_s = stall_timeout_s
         self.engines = engines
@@ -47,37 +55,57 @@ class Worker:
         self.badge = Badge(store)
         self.holder = Holder(
             store=store,
-            claims=Claims(store, lease_s=stall_timeout_s + LEASE_GRACE_S),
+            claims=Claims(store, Storage(store, storage), read_plan(store).experiment.name),
             wanted=wanted,
             workers=workers,
             pack_size=pack_size,
+            budget=budget or BudgetConfig(),
         )
 
     def work(self) -> None:
-        """Drain the plan, or the wanted part of it; returns when none of its runs is open."""
+        """Drain the plan, or the wanted part of it.
+
+        Returns when none of its runs is open, or when the budget lets no free one begin.
+
+        Raises:
+            DiskFullError: if there is no room left; the runs under way are given back.
+            StorageAwayError: if the storage stayed away.
+        """
+        board, idle_s = self.holder.board, POLL_S
         try:
             self.badge.show([])
-            while (state := self.holder.state()).open_runs:
-                if not self._carry_out(state):
+            board.refresh()
+            while board.open_count:
+                if self._carry_out():
+                    idle_s = POLL_S
+                elif self.holder.out_of_budget:
+                    return
+                else:  # others hold what is left, and may leave it
                     self.badge.show([])
-                    time.sleep(POLL_S)  # others hold what is left, and may leave it
+                    time.sleep(idle_s)
+                    idle_s = min(MOST_IDLE_S, 1.5 * idle_s)
+                board.refresh()
         finally:
             self.badge.remove()
 
-    def _carry_out(self, state: State) -> bool:
+    def _carry_out(self) -> bool:
         """Train one pack from its first run to its last; False if there was nothing to claim."""
         pack = Pack(self.holder, self.badge)
         try:
-            claimed = pack.open(state)
+            claimed = pack.open()
             if pack.lanes:
-                engine = self._engine(state.plan, pack)
-                pack.train(state.plan, self.nursery, engine, self.stall_timeout_s)
-        except KeyboardInterrupt:
+                pack.train(self.nursery, self._engine(pack), self.stall_timeout_s)
+        except (KeyboardInterrupt, DiskFullError):
             pack.take_back()
             raise
+        except OSError as error:
+            if not is_disk_full(error):
+                raise
+            pack.take_back()
+            raise DiskFullError(self.holder.store.path) from error
         return claimed
 
-    def _engine(self, plan: Plan, pack: Pack) -> str:
+    def _engine(self, pack: Pack) -> str:
         """The module that trains a pack, whose runs share their engine."""
         first = next(iter(pack.lanes.values()))
-        return self.engines[plan.arms[first.run.arm].config.engine.name]
+        return self.engines[self.holder.plan.arms[first.run.arm].config.engine.name]

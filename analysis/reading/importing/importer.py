@@ -91,7 +91,7 @@ def import_sweep(request: ImportRequest) -> list[str]:
     planned = pd.concat([counted, unfilled], ignore_index=True)
     block = _import_block(request, raw, mapped, resolved, lines)
     plan = plan_of(request.out.name, planned, arms, str(runs["score_metric"].iloc[0]), block)
-    check_plan(request.out / PLAN, plan)
+    check_plan(str(request.out / PLAN), plan)
     write_imported(request.out, plan, runs, history.metrics, excluded)
     return [*lines, f"report: python -m analysis report {request.out}"]
 
@@ -120,7 +120,6 @@ def _read_lines(raw: RawSweep, mapped: Mapped, runs: pd.DataFrame) -> list[str]:
         f"read {count_text([len(raw.runs)], 'row')} of {raw.origin}",
         arms_line(runs),
         "columns: " + ", ".join(f"{k}={v}" for k, v in mapped.column_map.items()),
-        *raw.notes,
         *mapped.notes,
     ]
 

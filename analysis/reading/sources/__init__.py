@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from analysis.reading.sources.raw import RawSweep
+from study.records.location import without_password
 
 __all__ = ["RawSweep", "SourceOptions", "read_source"]
 
@@ -39,12 +40,13 @@ def read_source(source: str, options: SourceOptions) -> RawSweep:
     Raises:
         ValueError: if it is none of these, cannot be read, or an option is not of that source.
     """
+    shown = without_password(source) if "://" in source else source
     is_optuna = source.startswith((*DATABASES, "journal:"))
     is_sqlite = not is_optuna and source.lower().endswith(SQLITE_SUFFIXES)
     if options.table is not None and not is_sqlite:
-        raise ValueError(f"--table is only read with a SQLite file, got {source}")
+        raise ValueError(f"--table is only read with a SQLite file, got {shown}")
     if options.study_name is not None and not is_optuna:
-        raise ValueError(f"--study-name is only read with an Optuna storage, got {source}")
+        raise ValueError(f"--study-name is only read with an Optuna storage, got {shown}")
     if is_optuna:
         from analysis.reading.sources.optuna import read_optuna
 
@@ -56,7 +58,7 @@ def read_source(source: str, options: SourceOptions) -> RawSweep:
     if "://" in source:
         raise ValueError(
             f"a source is a CSV file, a SQLite file, an Optuna storage (sqlite:///FILE, "
-            f"postgresql://..., journal:FILE) or wandb:ENTITY/PROJECT, got {source}"
+            f"postgresql://..., journal:FILE) or wandb:ENTITY/PROJECT, got {shown}"
         )
     if is_sqlite:
         from analysis.reading.sources.sqlite import read_sqlite

@@ -1,49 +1,23 @@
-"""An Optuna storage: one trial a run, over one study or several.
+"""An Optuna storage of others: one trial a run, over one study or several.
 
-The studies of our own sweeps are called ``ARM/PHASE`` and say nothing else of an arm, so its method
-and rank are read off its name (``full``, ``lora-r8``, ``lora-r8-attention``), which is how this
-project names arms; the rest of the name becomes the factor ``variant``. Other storages need a map.
+Our own experiments need no import: :mod:`analysis.reading.stored` reads them as they are.
 """
 
 from __future__ import annotations
 
-import json
-import re
-import sqlite3
-import warnings
-from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 import optuna
 import pandas as pd
-import sqlalchemy.exc
-from optuna.storages import BaseStorage, JournalStorage, RDBStorage
-from optuna.storages.journal import JournalFileBackend
+from optuna.storages import BaseStorage
 from optuna.trial import FrozenTrial, TrialState
 
-from analysis.reading.sources.raw import RawSweep, existing_file, rows_sha256, without_password
+from analysis.reading.sources.experiment import experiments
+from analysis.reading.sources.raw import RawSweep, rows_sha256
+from analysis.reading.sources.storage import opened
+from study.records.location import without_password
 
-ARM_NAME = re.compile(r"(?:full|lora-r(?P<rank>\d+))(?:-(?P<variant>.+))?")
-OUR_ATTRIBUTES = {"run_id", "seed", "phase"}
-OUR_MAP = {
-    "learning_rate": "params_learning_rate",
-    "seed": "user_attrs_seed",
-    "phase": "user_attrs_phase",
-    "status_reason": "user_attrs_status_reason",
-}
 MAP = {"score_final": "value", "learning_rate": "params_learning_rate", "seed": "user_attrs_seed"}
-OUR_METRIC = "eval/accuracy"
-"""What our sweeps report while a run goes on, and score it by."""
-UNREADABLE = (
-    sqlalchemy.exc.SQLAlchemyError,
-    ImportError,  # no driver for that database
-    RuntimeError,  # written by another version of Optuna
-    KeyError,
-    json.JSONDecodeError,
-    UnicodeDecodeError,
-)
-"""What a storage raises that is none, or not one that can be read here."""
 
 
 def read_optuna(url: str, study_name: str | None) -> RawSweep:
@@ -59,51 +33,30 @@ def read_optuna(url: str, study_name: str | None) -> RawSweep:
         the intermediate values.
 
     Raises:
-        ValueError: if the storage cannot be opened, lacks the study, or has no trial; if a study
-            has several objectives.
+        ValueError: if the storage cannot be opened, lacks the study, has no trial, or is one of our
+            own; if a study has several objectives.
     """
     place = without_password(url)
-    try:
-        storage = _storage(url)
-        studies = optuna.get_all_study_summaries(storage, include_best_trial=False)
-        names = sorted(summary.study_name for summary in studies)
-        if study_name is not None and study_name not in names:
-            raise ValueError(f"{place} has no study {study_name!r}; it has {', '.join(names)}")
-        wanted = names if study_name is None else [study_name]
-        loaded = [optuna.load_study(study_name=name, storage=storage) for name in wanted]
-        rows = [row for optuna_study in loaded for row in _rows(optuna_study)]
-    except UNREADABLE as error:
-        why = str(error).strip().splitlines()[0]
-        raise ValueError(f"{place} cannot be read as an Optuna storage: {why}") from error
+    with opened(url) as storage:
+        rows = _read(storage, place, study_name)
     if not rows:
         raise ValueError(f"{place} holds no trial{f' of {study_name}' if study_name else ''}")
     return _raw(place, pd.DataFrame(rows, dtype=object))
 
 
-def _storage(url: str) -> BaseStorage:
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
-    if url.startswith("journal:"):
-        path = existing_file(Path(url.removeprefix("journal:")))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-            return JournalStorage(JournalFileBackend(str(path)))
-    if url.startswith("sqlite:///"):
-        _check_sqlite(Path(url.removeprefix("sqlite:///")))
-    return RDBStorage(url, skip_table_creation=True)
-
-
-def _check_sqlite(path: Path) -> None:
-    """Refuse what Optuna would otherwise create, or add its tables to."""
-    existing_file(path)
-    try:
-        with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as database:
-            tables = {str(name) for (name,) in database.execute("SELECT name FROM sqlite_master")}
-    except sqlite3.DatabaseError as error:
-        raise ValueError(f"{path} is not a SQLite file that can be read: {error}") from error
-    if not {"studies", "trials"} <= tables:
+def _read(storage: BaseStorage, place: str, study_name: str | None) -> list[dict[str, Any]]:
+    if study_name is None and (ours := sorted(experiments(storage))):
         raise ValueError(
-            f"{path} is no Optuna storage: import a table of it as {path} --table NAME"
+            f"{place} holds experiments of this package ({', '.join(ours)}): they need no import, "
+            f"`python -m analysis report {place}` reads them as they are"
         )
+    studies = optuna.get_all_study_summaries(storage, include_best_trial=False)
+    names = sorted(summary.study_name for summary in studies)
+    if study_name is not None and study_name not in names:
+        raise ValueError(f"{place} has no study {study_name!r}; it has {', '.join(names)}")
+    wanted = names if study_name is None else [study_name]
+    loaded = [optuna.load_study(study_name=name, storage=storage) for name in wanted]
+    return [row for optuna_study in loaded for row in _rows(optuna_study)]
 
 
 def _rows(optuna_study: optuna.Study) -> list[dict[str, Any]]:
@@ -131,32 +84,13 @@ def _row(study_name: str, direction: str, trial: FrozenTrial) -> dict[str, Any]:
 
 def _raw(place: str, frame: pd.DataFrame) -> RawSweep:
     frame, history = frame.drop(columns="intermediate"), _history(frame)
-    ours = {f"user_attrs_{name}" for name in OUR_ATTRIBUTES} <= set(frame)
-    column_map = {k: v for k, v in {**MAP, **(OUR_MAP if ours else {})}.items() if v in frame}
-    arm_names = [str(name).rpartition("/")[0] or str(name) for name in frame["study_name"]]
-    matches = [ARM_NAME.fullmatch(name) for name in arm_names]
-    notes: tuple[str, ...] = ()
-    if ours:
-        frame = frame.assign(score_metric=OUR_METRIC)
-    if all(matches):
-        found = [match for match in matches if match]
-        frame = frame.assign(
-            arm=arm_names,
-            method=["full" if match["rank"] is None else "lora" for match in found],
-            lora_rank=pd.Series([match["rank"] for match in found], frame.index, object),
-            variant=pd.Series([match["variant"] for match in found], frame.index, object),
-        )
-        if frame["variant"].notna().any():
-            column_map["factors.variant"] = "variant"
-        notes = (f"arm, method and lora_rank: read off the names of studies, as in {arm_names[0]}",)
     return RawSweep(
         origin=place,
         runs=frame,
         sha256=rows_sha256(frame, history),
-        column_map=column_map,
+        column_map={column: source for column, source in MAP.items() if source in frame},
         history=history,
-        history_map={"run_id": "run_id", "step": "step", **({OUR_METRIC: "value"} if ours else {})},
-        notes=notes,
+        history_map={"run_id": "run_id", "step": "step"},
     )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -26,13 +25,6 @@ class RawSweep:
     """Measurements over steps, where the source has them too."""
     history_map: dict[str, str] = field(default_factory=dict)
     """``run_id``, ``step`` and metrics -> columns of ``history``."""
-    notes: tuple[str, ...] = ()
-    """What was read into the source on the way, for the listing."""
-
-
-def without_password(url: str) -> str:
-    """A URL as it may be shown and kept."""
-    return re.sub(r"//([^:/@]*):[^/]*@", r"//\1:***@", url)  # to the last @ of the host
 
 
 def file_sha256(path: Path) -> str:

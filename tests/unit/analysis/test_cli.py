@@ -168,10 +168,10 @@ def test_an_end_from_outside_is_one_sentence(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    def end(path: Path) -> None:
+    def end(*_: object) -> None:
         raise fault
 
-    monkeypatch.setattr(claims_command, "load", end)
+    monkeypatch.setattr(claims_command, "read", end)
     assert main(["claims", "runs/x"]) == code
     assert capsys.readouterr().err.removeprefix("error: ") == said
 

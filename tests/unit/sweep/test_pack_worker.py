@@ -15,10 +15,10 @@ from study.config import EarlyStoppingConfig, SeedsConfig
 from study.plan.experiment import PlannedRun, to_json
 from study.records.record import Record
 from study.records.store import ExperimentStore
-from study.sweep import claims as claims_module
 from study.sweep.badge import badges, describe_badge
 from study.sweep.claims import Claim, Claims
 from study.sweep.schedule import read_state
+from study.sweep.storage import Storage
 from tests.engine_double import KILLER
 from tests.plans import toy_plan
 from tests.unit.sweep.workers import (
@@ -209,7 +209,7 @@ def test_early_stopping_ends_runs_inside_the_pack(tmp_path: Path) -> None:
     assert all("is number" in record.status_reason for record in pruned)
     best = {"full": 2e-4, "lora-r1": 2e-3}
     assert all(record.learning_rate != best[record.arm] for record in pruned)
-    storage = Claims(store)._storage
+    storage = Storage(store).trials
     for optuna_study in storage.get_all_studies():
         for trial in storage.get_all_trials(optuna_study._study_id):
             is_pruned = found[trial.user_attrs["run_id"]].status == "pruned"
@@ -253,16 +253,3 @@ def test_a_pack_is_ended_when_every_run_was_taken_over(
         assert attempt["reason"] == "another worker took the run over"
         assert (attempt["spent"], attempt.get("pack")) == (False, None)
     assert {record.probes["lanes"] for record in found.values()} == {1, 2}  # together again
-
-
-def test_leases_are_renewed_one_by_one_and_seldom(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(claims_module, "RENEW_EVERY_S", 0.0)
-    store = prepared(tmp_path, engine="packed")
-    plan, mine = toy_plan(engine="packed"), Claims(store)
-    for run in plan.runs:
-        mine.enqueue(run, plan.arms[run.arm], 1)
-    lost, kept = mine.take(plan.runs, lambda waiting: waiting[:2])
-    Claims(store).give_back(lost, "killed")
-    assert [mine.renew(lost), mine.renew(kept), mine.renew(lost)] == [False, True, False]

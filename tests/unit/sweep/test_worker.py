@@ -13,9 +13,7 @@ import pytest
 from study.config import SeedsConfig
 from study.plan.experiment import to_json
 from study.records.store import ExperimentStore
-from study.sweep import schedule
-from study.sweep.claims import Claims
-from study.sweep.schedule import State, read_state, refresh
+from study.sweep.schedule import read_state
 from study.sweep.worker import Worker
 from tests.plans import toy_plan
 from tests.unit.sweep.workers import (
@@ -116,32 +114,12 @@ def test_two_workers_train_each_run_once(tmp_path: Path) -> None:
     assert sorted(trained) == sorted(read_state(store).records)
 
 
-def test_a_run_that_ends_while_the_plan_is_refreshed_is_not_put_up_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    store = prepared(tmp_path)
-    mine, other = Claims(store), Claims(store)
-    refresh(store, mine)
-    (claim,) = other.take(toy_plan().runs)
-
-    def read_while_the_other_gives_up(store: ExperimentStore) -> State:
-        state = read_state(store)
-        other.give_back(claim, "failed")
-        return state
-
-    monkeypatch.setattr(schedule, "read_state", read_while_the_other_gives_up)
-    refresh(store, mine)
-    assert claim.run.run_id not in mine.live()  # put up by the next refresh, not by this one
-
-
-def test_a_worker_leaves_although_runs_given_up_still_wait(tmp_path: Path) -> None:
+def test_a_worker_leaves_although_runs_were_given_up_before_it_came(tmp_path: Path) -> None:
     store = ExperimentStore(tmp_path)
     one = toy_plan(seeds=SeedsConfig(search=[13], report=[]))
-    store.write_plan(to_json(replace(one, runs=one.runs[:1], max_retries=1)))
     run = one.runs[0]
-    refresh(store, Claims(store))
-    store.append_attempt(run.arm, run.run_id, 1, "failed", "boom")
     store.write_plan(to_json(replace(one, runs=one.runs[:1], max_retries=0)))
+    store.append_attempt(run.arm, run.run_id, 1, "failed", "boom")
     drain(store)
     assert read_state(store).given_up == {run.run_id}
 

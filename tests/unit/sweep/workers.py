@@ -46,9 +46,9 @@ def assert_every_planned_run_once(store: ExperimentStore) -> None:
 WORK = """
 import sys
 from pathlib import Path
-from study.records.store import ExperimentStore
-from tests.unit.sweep.workers import drain
-if __name__ == "__main__":
+if __name__ == "__main__":  # every child imports this file, and needs nothing of it
+    from study.records.store import ExperimentStore
+    from tests.unit.sweep.workers import drain
     drain(ExperimentStore(Path(sys.argv[1])), workers=int(sys.argv[2]))
 """
 

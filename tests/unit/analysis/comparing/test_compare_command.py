@@ -143,7 +143,7 @@ def test_bad_input_is_one_sentence_and_exit_code_two(
 ) -> None:
     only = write_experiment(tmp_path / "r4", {"lora-r4": rank_arms((4,))["lora-r4"]})
     for other, said in (
-        (a, "A and B are the same directory"),
+        (a, "A and B are the same experiment"),
         (tmp_path / "nowhere", "no such experiment directory"),
         (only, "no common arm"),
     ):
@@ -157,9 +157,9 @@ def test_bad_input_is_one_sentence_and_exit_code_two(
 def test_both_commands_need_neither_torch_nor_matplotlib(a: Path, b: Path) -> None:
     code = (
         "import sys; from analysis.cli import compare, recommend\n"
-        "from argparse import Namespace; from pathlib import Path\n"
-        f"compare.run(Namespace(a=Path({str(a)!r}), b=Path({str(b)!r}), json=False))\n"
-        f"recommend.run(Namespace(runs=[Path({str(a)!r})], method='lora', rank=None,\n"
+        "from argparse import Namespace\n"
+        f"compare.run(Namespace(a={str(a)!r}, b={str(b)!r}, experiment=[], json=False))\n"
+        f"recommend.run(Namespace(runs=[{str(a)!r}], experiment=[], method='lora', rank=None,\n"
         "    model_family=None, hidden_size=None, json=True))\n"
         "heavy = {'torch', 'trl', 'peft', 'wandb', 'hydra', 'matplotlib'}\n"
         "assert not heavy & set(sys.modules), heavy & set(sys.modules)\n"

@@ -257,7 +257,7 @@ def test_other_alphas_are_said() -> None:
 
 def test_what_cannot_be_compared_is_one_sentence() -> None:
     a, b = two()
-    with pytest.raises(ValueError, match="A and B are the same directory, a: name two"):
+    with pytest.raises(ValueError, match="A and B are the same experiment, a: name two"):
         compare_experiments(a, replace(b, path=a.path))
     with pytest.raises(ValueError, match="hold the same 62 runs: a copy is no second experiment"):
         compare_experiments(a, replace(a, path=b.path))

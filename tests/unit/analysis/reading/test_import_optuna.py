@@ -1,8 +1,7 @@
-"""Real Optuna storages: SQLite and journal, ours and of others."""
+"""Real Optuna storages of others: SQLite and journal."""
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -17,10 +16,8 @@ from optuna.trial import TrialState, create_trial
 from analysis.__main__ import main
 from analysis.reading.load import load
 from analysis.reading.sources import SourceOptions, read_source
-from study.plan.experiment import PlannedRun
-from study.records.store import ExperimentStore
-from study.sweep.claims import Claims
-from tests.doubles import SYNTHETIC_ARMS, write_synthetic_experiment
+from tests.doubles import write_synthetic_experiment
+from tests.storages import store_experiment
 from tests.unit.analysis.reading.foreign import reasons
 
 LR = {"lr": FloatDistribution(1e-6, 1.0, log=True)}
@@ -85,42 +82,19 @@ def test_one_of_several_studies(tmp_path: Path) -> None:
     fill(url, "lora-r4-attention")
 
     raw = read_source(url, SourceOptions())
-    assert len(raw.runs) == 8
-    named = raw.runs.drop_duplicates("arm")[["arm", "method", "lora_rank", "variant"]]
-    assert named.to_numpy().tolist() == [
-        ["full", "full", None, None],
-        ["lora-r4-attention", "lora", "4", "attention"],
-    ]
+    assert list(raw.runs["study_name"]) == ["full"] * 4 + ["lora-r4-attention"] * 4
     assert len(read_source(url, SourceOptions(study_name="full")).runs) == 4
     with pytest.raises(ValueError, match="has no study 'half'; it has full, lora-r4-attention"):
         read_source(url, SourceOptions(study_name="half"))
 
 
-def test_the_journal_of_our_own_sweep_needs_no_map(tmp_path: Path) -> None:
-    """Written by the code that writes it in a sweep; the records know what it should say."""
-    store = ExperimentStore(write_synthetic_experiment(tmp_path / "ours"))
-    plan = json.loads(store.plan_path.read_text())
-    claims = Claims(store)
-    for run in (PlannedRun(**run) for run in plan["runs"]):
-        truth = SYNTHETIC_ARMS[run.arm]
-        with store.lock():
-            claims.enqueue(run, truth, attempt=1)  # type: ignore[arg-type]  # has a grid, suffices
-        (claim,) = claims.take([run])
-        claims.report(claim, 20, 0.25)
-        record = store.record(run.arm, run.run_id)
-        assert record is not None
-        claims.finish(claim, record)
-    out = tmp_path / "out"
+def test_our_own_storage_needs_no_import(tmp_path: Path) -> None:
+    directory = write_synthetic_experiment(tmp_path / "ours")
+    url = store_experiment(directory, storage_url(tmp_path / "journal", "journal"))
 
-    assert main(["import", f"journal:{store.journal_path}", "--out", str(out)]) == 0
-    sweep, ours = load(out), load(store.path)
-    assert sweep.complete and sweep.score_metric == "eval/accuracy"
-    columns = ["run_id", "arm", "phase", "method", "lora_rank", "learning_rate", "seed", "status",
-               "score_final"]  # fmt: skip
-    theirs, own = (s.runs[columns].sort_values("run_id").to_numpy().tolist() for s in (sweep, ours))
-    assert str(theirs) == str(own)
-    assert set(sweep.metrics["metric"]) == {"eval/accuracy"}
-    assert sweep.plan["experiment"]["factors"] == ["method"]
+    with pytest.raises(ValueError, match=r"holds experiments of this package \(ours\): they need"):
+        read_source(url, SourceOptions())
+    assert len(read_source(url, SourceOptions(study_name="ours/full/search")).runs) == 15
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "journal"])
@@ -184,5 +158,5 @@ def test_a_database_that_cannot_be_reached_keeps_its_password_to_itself(
     url = "postgresql+psycopg://me:secret@localhost:1/none"
     assert main(["import", url, "--out", str(tmp_path / "out")]) == 2
     said = capsys.readouterr().err
-    assert "postgresql+psycopg://me:***@localhost:1/none cannot be read" in said
+    assert "postgresql+psycopg://me@localhost:1/none cannot be read" in said
     assert "secret" not in said

@@ -12,7 +12,6 @@ import pytest
 from analysis.__main__ import main
 from analysis.reading.load import load
 from analysis.reading.sources import SourceOptions, read_source
-from analysis.reading.sources.raw import without_password
 from tests.unit.analysis.reading.foreign import GRID, imported, write_csv
 
 HISTORY = """\
@@ -214,9 +213,3 @@ def test_a_history_without_a_map(tmp_path: Path, capsys: pytest.CaptureFixture[s
     said = capsys.readouterr().err
     assert "--history needs --history-map run_id=COLUMN" in said
     assert "s.csv has method, lora_rank, learning_rate, seed, score_final" in said
-
-
-def test_no_part_of_a_password_is_shown() -> None:
-    shown = "postgresql://me:***@host:5432/db"
-    assert without_password("postgresql://me:se@cr:et@host:5432/db") == shown
-    assert without_password("sqlite:///a@b.db") == "sqlite:///a@b.db"
