@@ -87,14 +87,28 @@ def compose(overrides: Sequence[str]) -> c.StudyConfig:
     """
     check_experiment_keys(overrides)
     check_experiment_launcher(overrides)
+    return to_dataclasses(_composed(overrides))
+
+
+def default_values(overrides: Sequence[str]) -> dict[str, Any]:
+    """What ``conf/`` says under ``overrides``, as nested dictionaries; ``???`` where nothing.
+
+    Raises:
+        ValueError: as for :func:`compose`, except that no law is checked.
+    """
+    with user_errors():
+        values = OmegaConf.to_container(_composed(overrides), resolve=True)
+    assert isinstance(values, dict)
+    return {str(key): value for key, value in values.items()}
+
+
+def _composed(overrides: Sequence[str]) -> DictConfig:
     with user_errors():
         if GlobalHydra.instance().is_initialized():
-            config = hydra.compose(CONFIG_NAME, overrides=list(overrides))
-        else:
-            register_schemas()
-            with hydra.initialize_config_dir(str(CONF_DIR), version_base="1.3"):
-                config = hydra.compose(CONFIG_NAME, overrides=list(overrides))
-    return to_dataclasses(config)
+            return hydra.compose(CONFIG_NAME, overrides=list(overrides))
+        register_schemas()
+        with hydra.initialize_config_dir(str(CONF_DIR), version_base="1.3"):
+            return hydra.compose(CONFIG_NAME, overrides=list(overrides))
 
 
 def override_key(override: str) -> str:
@@ -202,14 +216,15 @@ def one_sentence(error: BaseException) -> str:
 
 def _unknown_option(path: str, options: list[str]) -> str:
     known = [o for o in options if not o.startswith("schema_")]
-    group, _, name = path.partition("/")
+    group, _, name = path.rpartition("/")
     near = difflib.get_close_matches(name, known, n=1)
     hint = f"; did you mean {near[0]!r}?" if near else ""
     return f"{group} must be one of {', '.join(known)}, got {name!r}{hint}"
 
 
 def _unknown_key(key: str, owner: str | None) -> str:
-    schemas = [s for s in SCHEMAS.values() if owner in (None, s.__name__)]
+    schemas = [s for s in vars(c).values() if isinstance(s, type) and s.__name__ == owner]
+    schemas = schemas or [s for s in SCHEMAS.values() if owner is None]
     known = sorted({f.name for schema in schemas for f in dataclasses.fields(schema)})
     near = difflib.get_close_matches(key.rsplit(".", 1)[-1], known, n=1)
     hint = f"; did you mean {near[0]!r}?" if near else ""

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from study.cli import reporting_user_errors
 from study.records.store import ExperimentStore
-from study.sweep.outlook import Outlook, Watch
+from study.sweep.outlook import Watch
 from study.sweep.progress import draw_live, print_summary
 from study.sweep.schedule import read_state
 from study.sweep.table import outlook_table
@@ -32,7 +32,7 @@ def main(arguments: list[str] | None = None) -> None:
         if options.watch:
             _keep_drawing(console, watch)
         else:
-            console.print(outlook_table(watch.look()))
+            console.print(outlook_table(watch.look(), console.width))
         print_summary(console, read_state(store), store.path)
 
 
@@ -44,10 +44,7 @@ def _keep_drawing(console: Console, watch: Watch) -> None:
             return True
         return False
 
-    def ended(outlook: Outlook) -> bool:
-        return not outlook.left
-
-    draw_live(console, watch, wait, ended)
+    draw_live(console, watch, wait, ended=lambda outlook: outlook.over)
 
 
 if __name__ == "__main__":

@@ -34,15 +34,18 @@ def store_experiment(directory: Path, url: str) -> str:
     storage = open_writable(url)
     plan = json.loads((directory / "plan.json").read_text())
     name = plan["experiment"]["name"]
+    studies: dict[tuple[str, str], optuna.Study] = {}
     for run in plan["runs"]:
-        optuna_study = _study(storage, name, run)
+        key = run["arm"], run["phase"]
+        if key not in studies:
+            studies[key] = _study(storage, name, *key)
         place = directory / run["arm"] / run["run_id"]
         for line in _lines(place / "attempts.jsonl"):
-            optuna_study.add_trial(_failed(run, line))
+            studies[key].add_trial(_failed(run, line))
         if (place / "record.json").exists():
             record = json.loads((place / "record.json").read_text())
-            optuna_study.add_trial(_recorded(run, record, _lines(place / "metrics.jsonl")))
-    held = optuna.create_study(study_name=f"{name}/plan", storage=storage, load_if_exists=True)
+            studies[key].add_trial(_recorded(run, record, _lines(place / "metrics.jsonl")))
+    held = optuna.create_study(study_name=f"{name}/plan", storage=storage)
     files = sorted((directory / "selection").glob("*.json"))
     held.set_user_attr("selections", {f.stem: json.loads(f.read_text()) for f in files})
     held.set_user_attr("plan", plan)
@@ -50,17 +53,12 @@ def store_experiment(directory: Path, url: str) -> str:
     return url
 
 
-def _study(storage: BaseStorage, name: str, run: dict[str, Any]) -> optuna.Study:
+def _study(storage: BaseStorage, name: str, arm: str, phase: str) -> optuna.Study:
     optuna_study = optuna.create_study(
-        study_name=f"{name}/{run['arm']}/{run['phase']}",
-        storage=storage,
-        direction="maximize",
-        load_if_exists=True,
+        study_name=f"{name}/{arm}/{phase}", storage=storage, direction="maximize"
     )
-    if not optuna_study.user_attrs:
-        facts = {"experiment": name, "arm": run["arm"], "phase": run["phase"]}
-        for key, value in facts.items():
-            optuna_study.set_user_attr(key, value)
+    for key, value in {"experiment": name, "arm": arm, "phase": phase}.items():
+        optuna_study.set_user_attr(key, value)
     return optuna_study
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from analysis.reading.importing.columns import parse_pairs
 from analysis.reading.importing.importer import ImportRequest, import_sweep
+from analysis.reading.place import is_storage
 from analysis.reading.printable import printable
 from analysis.reading.sources import SourceOptions
 from study.records.location import without_password
@@ -67,8 +68,8 @@ def run(options: Namespace) -> None:
 
 def _command(options: Namespace) -> str:
     """The command line that does the same again."""
-    is_url = "://" in options.source
-    source = without_password(options.source) if is_url else options.source
+    source = options.source
+    source = without_password(source) if is_storage(source) else source
     parts = ["python", "-m", "analysis", "import", source]
     for name in ("map", "set", "history", "history_map", "table", "study_name", "worst_score"):
         value = getattr(options, name)

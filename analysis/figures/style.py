@@ -15,6 +15,9 @@ from matplotlib.backends.backend_pdf import FigureCanvasPdf
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
+from matplotlib.text import Text
+
+from analysis.reading.printable import printable
 
 STYLE = Path(__file__).with_name("style.mplstyle")
 BLACK, GREY = "#000000", "#6b6b6b"
@@ -73,6 +76,10 @@ def laid_out(draw: Callable[[Axes], None], height: float) -> Figure:
     canvas = Figure()
     canvas.set_figheight(height)
     draw(canvas.subplots())
+    for text in canvas.findobj(Text):
+        shown = printable(text.get_text())
+        if shown != text.get_text():  # a control character would end the SVG
+            text.set_text(shown)
     engine = canvas.get_layout_engine()
     if engine is not None:
         engine.execute(canvas)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-STORAGE = re.compile(r"journal:|[A-Za-z][A-Za-z0-9+.-]*:/")
+STORAGE = re.compile(r"journal:|[A-Za-z][\w+.-]*:/")
 """How the URL of a storage begins, right or not: what does is no directory."""
 
 

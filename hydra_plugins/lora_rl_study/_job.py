@@ -98,6 +98,6 @@ def failure_of(done: JobReturn) -> str | None:
     return f"{type(error).__name__}: {error}"
 
 
-def exit_failure(exitcode: int) -> str | None:
+def exit_failure(exitcode: int | str | None) -> str | None:
     """How a worker failed whose process has ended; None if it did not."""
     return f"a worker process ended with exit code {exitcode}" if exitcode else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import socket
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -15,6 +16,7 @@ from hydra_plugins.lora_rl_study._job import JobLauncher, exit_failure, job_retu
 from hydra_plugins.lora_rl_study._process import LEAVE_S, end, start
 
 POLL_S = 0.5
+CONNECT_S = 10.0
 
 
 class RayLauncher(JobLauncher):
@@ -87,6 +89,8 @@ def _connected(address: str | None) -> Iterator[Any]:
         import ray
     except ImportError:
         raise ValueError("hydra/launcher=ray needs Ray: pip install -e '.[ray]'") from None
+    where = address or os.environ.get("RAY_ADDRESS", "auto")
+    _check_answers(where)
     try:
         ray.init(
             address=address,
@@ -96,12 +100,24 @@ def _connected(address: str | None) -> Iterator[Any]:
         )
     except ConnectionError:
         raise ValueError(
-            f"hydra.launcher.address: no Ray cluster answers at {address or '$RAY_ADDRESS'}"
+            f"hydra.launcher.address: the Ray cluster at {where} takes no connection from here; "
+            "one that asks for a token needs RAY_AUTH_MODE=token in the environment"
         ) from None
     try:
         yield ray
     finally:
         ray.shutdown()
+
+
+def _check_answers(address: str) -> None:
+    """Ray itself would try for minutes."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if not port.isdigit():
+        return  # a word such as auto
+    try:
+        socket.create_connection((host, int(port)), timeout=CONNECT_S).close()
+    except OSError:
+        raise ValueError(f"hydra.launcher.address: no Ray cluster answers at {address}") from None
 
 
 def _gpus(ray: Any, asked: float | None) -> float:

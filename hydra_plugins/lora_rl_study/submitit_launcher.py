@@ -6,23 +6,19 @@ to the cluster on Ctrl-C; this one takes the same settings.
 
 from __future__ import annotations
 
-import signal
 import subprocess
 import time
-from collections.abc import Sequence
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from hydra.core.utils import JobReturn
 from omegaconf import OmegaConf
 
-from hydra_plugins.lora_rl_study._job import (
-    Job,
-    JobLauncher,
-    carry_out,
-    failure_of,
-    job_return,
-)
+from hydra_plugins.lora_rl_study._job import Job, JobLauncher, job_return
+from hydra_plugins.lora_rl_study._submitit_job import SubmititJob
 
 FOLDER = ".submitit"
 """Job files and logs, inside the experiment's directory."""
@@ -40,37 +36,6 @@ SHARED_SETTINGS = frozenset(
 )
 """What submitit takes for any cluster; everything else is named after its cluster."""
 POLL_S = 1.0
-
-
-class TimeIsUp(KeyboardInterrupt):
-    """The cluster wants its nodes back; the worker hands its runs back, as on Ctrl-C."""
-
-
-class SubmititJob:
-    """A job as submitit carries it out; what is left of it after a requeue is all of it."""
-
-    def __init__(self, packed: bytes) -> None:
-        self.packed = packed
-
-    def __call__(self) -> str | None:
-        """Carry the job out; returns how it failed, if it did."""
-        import submitit
-
-        number = getattr(signal, f"SIG{submitit.JobEnvironment.USR_SIG}")
-        requeue = signal.getsignal(number)
-        signal.signal(number, _raise_time_is_up)
-        try:
-            return failure_of(carry_out(self.packed))
-        except TimeIsUp:
-            assert callable(requeue)
-            requeue(number, None)  # by now no run is held; it leaves this process
-            raise
-
-    def checkpoint(self) -> Any:
-        """What submitit puts into the queue again (called by submitit)."""
-        import submitit
-
-        return submitit.helpers.DelayedSubmission(self)
 
 
 class SubmititLauncher(JobLauncher):
@@ -98,8 +63,9 @@ class SubmititLauncher(JobLauncher):
     ) -> Sequence[JobReturn]:
         """Submit the jobs and wait for all of them; on Ctrl-C, cancel them."""
         jobs = self.jobs(job_overrides, initial_job_idx)
-        executor = self._executor(self._folder(jobs[0]))
-        submitted = executor.submit_array([SubmititJob(job.packed()) for job in jobs])
+        with self._user_errors():
+            executor = self.executor(self._folder(jobs[0]))
+            submitted = executor.submit_array([SubmititJob(job.packed()) for job in jobs])
         numbers = sorted({job.job_id.partition("_")[0] for job in submitted})
         print(f"submitted job {', '.join(numbers)}; its logs: {submitted[0].paths.folder}")
         try:
@@ -110,9 +76,9 @@ class SubmititLauncher(JobLauncher):
             raise
         return [job_return(_failure(job)) for job in submitted]
 
+    @abstractmethod
     def gone(self, submitted: Sequence[Any]) -> set[str]:
         """Ids of submitted jobs that neither run nor wait."""
-        raise NotImplementedError
 
     def _wait(self, submitted: Sequence[Any]) -> None:
         """Wait until every job has left a result or is gone."""
@@ -129,18 +95,16 @@ class SubmititLauncher(JobLauncher):
         path = self.submitit_folder or Path(job.config().worker_of) / FOLDER
         return Path(path).expanduser().absolute()
 
-    def _executor(self, folder: Path) -> Any:
-        try:
-            import submitit
-        except ImportError:
-            raise ValueError(
-                f"hydra/launcher=submitit_{self.cluster} needs submitit: pip install -e '.[slurm]'"
-            ) from None
+    def executor(self, folder: Path) -> Any:
+        """What submits jobs with this launcher's settings.
+
+        Args:
+            folder: For job files and logs.
+        """
+        import submitit
+
         timeouts = {f"{self.cluster}_max_num_timeout": self.max_num_timeout}
-        try:
-            executor = submitit.AutoExecutor(folder=folder, cluster=self.cluster, **timeouts)
-        except RuntimeError as error:
-            raise ValueError(f"hydra/launcher=submitit_{self.cluster}: {error}") from error
+        executor = submitit.AutoExecutor(folder=folder, cluster=self.cluster, **timeouts)
         executor.update_parameters(
             **{
                 key if key in SHARED_SETTINGS else f"{self.cluster}_{key}": value
@@ -148,6 +112,17 @@ class SubmititLauncher(JobLauncher):
             }
         )
         return executor
+
+    @contextmanager
+    def _user_errors(self) -> Iterator[None]:
+        """What submitit or the cluster refuses, in one sentence."""
+        launcher = f"hydra/launcher=submitit_{self.cluster}"
+        try:
+            yield
+        except ImportError:
+            raise ValueError(f"{launcher} needs submitit: pip install -e '.[slurm]'") from None
+        except (AssertionError, NameError, RuntimeError) as error:  # as submitit has them
+            raise ValueError(f"{launcher}: {str(error).splitlines()[0]}") from error
 
 
 class SlurmLauncher(SubmititLauncher):
@@ -181,13 +156,9 @@ class SubmititLocalLauncher(SubmititLauncher):
         return {job.job_id for job in submitted if job.done()}
 
 
-def _raise_time_is_up(signum: int, frame: object) -> None:
-    raise TimeIsUp
-
-
 def _failure(job: Any) -> str | None:
     """How a job failed that has ended: in its worker, or without leaving a result."""
     if not job.paths.result_pickle.exists():
         return f"job {job.job_id} ended without a result; its log: {job.paths.stderr}"
     failure: str | None = str(job.exception() or "") or job.results()[0]
-    return None if failure is None else f"job {job.job_id}: {failure}"
+    return None if failure is None else f"job {job.job_id}: {failure}; its log: {job.paths.stderr}"

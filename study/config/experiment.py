@@ -189,7 +189,7 @@ class SweepConfig:
     """How a sweep is carried out; nothing here changes a result."""
 
     workers: int
-    """Worker processes on this machine."""
+    """Worker processes, which the launcher starts."""
     max_retries: int
     """Further tries of a run whose attempt failed."""
     retry: bool

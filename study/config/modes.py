@@ -8,7 +8,6 @@ from typing import Any
 
 from study.config.laws import require
 
-
 MOST_POINTS = 10
 """More would not fit between two learning rates of a grid."""
 

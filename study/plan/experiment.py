@@ -18,34 +18,18 @@ from study.config import (
     with_cell,
 )
 from study.plan.arms import (
-    RATE_KEY,
     Arm,
     check_distinct,
     check_early_stopping,
     check_factors,
     check_grids,
     check_refine,
-    extended,
-    flatten,
 )
 from study.plan.description import Description
-from study.plan.identity import arm_identity, identity, short_hash
+from study.plan.identity import identity, short_hash
 from study.plan.lattice import lattice_of
 
 SCHEMA_VERSION = 1
-FIXED = (
-    "kind",
-    "hypothesis",
-    "decision_metric",
-    "criterion",
-    "factors",
-    "margin",
-    "extend",
-    "early_stopping",
-    "ablate",
-    "refine",
-)
-"""What an experiment means; it may grow, but these never change."""
 BLOCKS: dict[str, type] = {
     "seeds": SeedsConfig,
     "early_stopping": EarlyStoppingConfig,
@@ -85,8 +69,8 @@ class Plan:
     refined: dict[str, list[float]] = field(default_factory=dict)
     """Learning rates that ``experiment.refine`` added, by arm; the arms' grids stay equal."""
     looks: int = 1
-    """1, and 1 more each time a launch added runs or report seeds: an experiment that grows after
-    somebody saw its results is looked at repeatedly."""
+    """1, and 1 more each time a launch added runs, or seeds or trials that will: an experiment that
+    grows after somebody saw its results is looked at repeatedly."""
     max_retries: int = 0
     """Further tries of a failed run, as the latest launch set it."""
     storage: str | None = None
@@ -113,7 +97,7 @@ def plan_search(experiment: ExperimentConfig, arms: dict[str, Arm], engine: str)
     Raises:
         ValueError: if arms differ in anything but the factors, or their grids differ.
     """
-    _check_arms(experiment, arms)
+    check_arms(experiment, arms)
     if experiment.kind == "experiment":
         check_early_stopping(experiment, arms)
     plan = Plan(experiment=experiment, engine=engine, arms={}, reserve=arms, runs=[])
@@ -123,7 +107,12 @@ def plan_search(experiment: ExperimentConfig, arms: dict[str, Arm], engine: str)
     return searching(plan, list(arms) if lattice is None else lattice.first)
 
 
-def _check_arms(experiment: ExperimentConfig, arms: dict[str, Arm]) -> None:
+def check_arms(experiment: ExperimentConfig, arms: dict[str, Arm]) -> None:
+    """Refuse arms that are the same, differ in more than the factors, or search unequally.
+
+    Raises:
+        ValueError: naming what differs.
+    """
     check_distinct(arms, experiment.factors)
     if experiment.kind == "experiment":
         check_factors(experiment, arms)
@@ -166,100 +155,6 @@ def planned_run(arm: Arm, phase: str, learning_rate: float, seed: int) -> Planne
     run_id = short_hash(identity(config, arm.model, arm.target_modules, phase))
     return PlannedRun(
         run_id=run_id, arm=arm.name, phase=phase, learning_rate=learning_rate, seed=seed
-    )
-
-
-def merge(old: Plan, new: Plan) -> Plan:
-    """The grown plan: old runs first, then what ``new`` adds; engine and retries are ``new``'s.
-
-    Raises:
-        ValueError: if ``new`` changes the meaning of the experiment instead of growing it.
-    """
-    _check_same_meaning(old, new)
-    _check_storage(old, new)
-    before = {**old.arms, **old.reserve}
-    arms = dict(before)
-    for name, arm in {**new.arms, **new.reserve}.items():
-        if name not in before:
-            arm = extended(arm, old.extended, new.experiment.extend)
-        known = arms.get(name, arm)
-        grid = sorted({*known.learning_rates, *arm.learning_rates})
-        arms[name] = dataclasses.replace(arm, learning_rates=grid)
-    seeds = SeedsConfig(
-        search=_union(old.experiment.seeds.search, new.experiment.seeds.search),
-        report=_union(old.experiment.seeds.report, new.experiment.seeds.report),
-    )
-    overrides = {**old.experiment.arms, **new.experiment.arms}
-    experiment = dataclasses.replace(new.experiment, arms=overrides, seeds=seeds)
-    started = [name for name in arms if name in old.arms or name in new.arms]
-    if experiment.best is not None:
-        started = list(old.arms)  # further arms join with the trials that try them
-    grown = dataclasses.replace(
-        old,
-        experiment=experiment,
-        engine=new.engine,
-        arms={name: arms[name] for name in started},
-        reserve={name: arm for name, arm in arms.items() if name not in started},
-        max_retries=new.max_retries,
-        storage=new.storage,
-    )
-    _check_arms(experiment, arms)
-    if experiment.kind == "experiment":
-        grown = searching(grown, started)
-    else:
-        known_ids = {run.run_id for run in old.runs}
-        further = [run for run in new.runs if run.run_id not in known_ids]
-        grown = dataclasses.replace(grown, runs=[*old.runs, *further])
-    added = len(grown.runs) > len(old.runs) or seeds.report != old.experiment.seeds.report
-    return dataclasses.replace(grown, looks=old.looks + added)
-
-
-def _check_storage(old: Plan, new: Plan) -> None:
-    """Workers that claim in two storages would train runs twice; single runs are claimed alone."""
-    if old.storage != new.storage and old.experiment.kind != "single":
-        raise ValueError(
-            f"an experiment keeps its storage: {old.experiment.name} has storage={old.storage}, "
-            f"got storage={new.storage}; to move it, stop its workers and change 'storage' in its "
-            "plan.json"
-        )
-
-
-def _union(old: list[int], new: list[int]) -> list[int]:
-    return [*old, *(seed for seed in new if seed not in old)]
-
-
-def _check_same_meaning(old: Plan, new: Plan) -> None:
-    for key in FIXED:
-        before, after = getattr(old.experiment, key), getattr(new.experiment, key)
-        if before != after:
-            raise ValueError(_needs_new_name(old, f"experiment.{key}", before, after))
-    best, later = old.experiment.best, new.experiment.best
-    if best != later and (best is None or later is None or not best.grows(later)):
-        raise ValueError(_needs_new_name(old, "experiment.best", best, later))
-    old_arms, new_arms = ({**plan.arms, **plan.reserve} for plan in (old, new))
-    for name in sorted(old_arms.keys() & new_arms.keys()):
-        before_arm, after_arm = (
-            flatten(_meaning(arms[name], old.experiment)) for arms in (old_arms, new_arms)
-        )
-        for key in sorted(before_arm.keys() | after_arm.keys()):
-            if before_arm.get(key) != after_arm.get(key):
-                where = f"arm {name}: {key}"
-                raise ValueError(
-                    _needs_new_name(old, where, before_arm.get(key), after_arm.get(key))
-                )
-
-
-def _meaning(arm: Arm, experiment: ExperimentConfig) -> dict[str, Any]:
-    """What an arm stays: all but its grid, and that too if it is a range or the rate a factor."""
-    fixed = RATE_KEY in experiment.factors or experiment.best is not None
-    rate = {RATE_KEY: arm.learning_rates} if fixed else {}
-    return arm_identity(arm.config, arm.model, arm.target_modules) | rate
-
-
-def _needs_new_name(old: Plan, key: str, before: object, after: object) -> str:
-    return (
-        f"an experiment may grow but not change: {key} was {before!r} in {old.experiment.name} "
-        f"and is {after!r} now; give the changed experiment a new name=..."
     )
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from study.config import ExperimentConfig
+from study.config.laws import check_name
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,11 +101,14 @@ def arm_overrides(experiment: ExperimentConfig) -> dict[str, list[str]]:
     """The overrides of every arm that an experiment may run.
 
     Raises:
-        ValueError: if the ends of an ablation differ outside its factors, or agree in one.
+        ValueError: if the ends of an ablation differ outside its factors, or agree in one, or an
+            arm's name gets too long.
     """
     lattice = lattice_of(experiment)
     if lattice is None:
         return dict(experiment.arms)
+    for arm in lattice.changed:
+        check_name(arm)
     ends = [_by_factor(experiment.arms[name], lattice) for name in (lattice.source, lattice.target)]
     for factor in lattice.factors:
         if ends[0][factor] == ends[1][factor]:

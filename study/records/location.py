@@ -13,7 +13,8 @@ USER_INFO = re.compile(r"(?P<user>[^:/@]*)(:(?P<password>[^@]*(@[^/?#]*(?=@))?))
 HOSTS = re.compile(r"(\[[^][/@]*\]|[^][:/@]*)(:\d*)?")
 PIECES = re.compile(r"[&;]")
 """What parts the parameters of a query."""
-URL_IN_TEXT = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s'\"]+")
+INTERPOLATION = re.compile(r":?\$\{[^{}]*\}")
+URL_IN_TEXT = re.compile(r"[A-Za-z][\w+.-]*:/[^\s'\"]+")
 
 
 def without_password(url: str) -> str:
@@ -34,8 +35,11 @@ def without_password(url: str) -> str:
 
 
 def has_password(url: str) -> bool:
-    """Whether the URL itself names a password."""
-    return without_password(url) != url
+    """Whether the URL itself names a password; an interpolation like ``${oc.env:NAME}`` does not,
+    whatever it stands for.
+    """
+    own = INTERPOLATION.sub("", url)
+    return bool(own) and without_password(own) != own
 
 
 def scrubbed(text: str, url: str) -> str:
@@ -87,5 +91,5 @@ def _is_secret(piece: str) -> bool:
 
 
 def _scheme(url: str) -> str:
-    found = re.match(r"[A-Za-z][A-Za-z0-9+]*(?=:)", url)
+    found = re.match(r"[A-Za-z][\w+.-]*(?=:)", url)
     return f"{found.group()}:..." if found else "..."

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 import multiprocessing
-from collections.abc import Sequence
+import os
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -29,6 +30,7 @@ from study.plan.lattice import arm_overrides
 from study.plan.packs import EngineChoice, choose_engine, with_engine
 from study.records.location import without_password
 from study.sweep.choices import arm_name, for_every_arm, with_choices
+from study.sweep.devices import leave_group
 from study.sweep.grids import learning_rate_grids, rate_is_factor
 
 
@@ -87,7 +89,7 @@ def assemble_single(config: StudyConfig) -> Assembled:
     if config.budget != BudgetConfig():
         raise ValueError("budget is only read by a sweep (-m): leave it out of a single run")
     run = config.run()
-    description = describe_all([run])[0]
+    description = describe_all({"single": run})["single"]
     arm = make_arm("single", run, [], [run.objective.learning_rate], description)
     name = f"{label(run.method)}-{short_hash(arm_identity(run, arm.model, arm.target_modules), 6)}"
     arm = replace(arm, name=name)
@@ -124,7 +126,7 @@ def _plan_experiment(
     every = arm_overrides(experiment)
     configs = for_every_arm(lambda _, overrides: compose([*fixed, *overrides]).run(), every)
     grids = learning_rate_grids(config, experiment, configs)
-    models = dict(zip(configs, describe_all(list(configs.values())), strict=True))
+    models = describe_all(configs)
     arms = for_every_arm(
         lambda name, run: make_arm(name, run, experiment.factors, grids[name], models[name]),
         configs,
@@ -193,11 +195,11 @@ def _plan_adhoc(
                 "their own"
             )
         overrides[name], cells[name] = chosen, runs
-    descriptions = describe_all([runs[0] for runs in cells.values()])
+    descriptions = describe_all({name: runs[0] for name, runs in cells.items()})
     arms: dict[str, Arm] = {}
-    for (name, runs), description in zip(cells.items(), descriptions, strict=True):
+    for name, runs in cells.items():
         grid = check_rates(name, list({run.objective.learning_rate: None for run in runs}))
-        arms[name] = make_arm(name, runs[0], keys, grid, description)
+        arms[name] = make_arm(name, runs[0], keys, grid, descriptions[name])
     seeds = list({run.seed: None for runs in cells.values() for run in runs})
     experiment = _questionless("adhoc", "adhoc", overrides, keys, seeds)
     plan, engine = _planned(config, experiment, arms)
@@ -263,18 +265,25 @@ def make_arm(
     )
 
 
-def describe_all(configs: list[RunConfig]) -> list[Description]:
-    """Describe each configuration's model and task in a child that may import torch.
+def describe_all(configs: Mapping[str, RunConfig]) -> dict[str, Description]:
+    """Describe each arm's model and task in a child that may import torch.
+
+    Arms often differ in their method alone, of which a description says nothing: what they share
+    is described once.
 
     Raises:
-        ValueError: what the description refused.
+        ValueError: what the description refused, of every arm.
     """
+    parts = {n: repr((c.model, c.task, c.objective, c.evaluation)) for n, c in configs.items()}
+    different = {parts[name]: config for name, config in configs.items()}
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, mp_context=context) as pool:
-        return list(pool.map(_describe, configs))
+        asked = {part: pool.submit(_describe, config) for part, config in different.items()}
+        return for_every_arm(lambda _, part: asked[part].result(), parts)
 
 
 def _describe(config: RunConfig) -> Description:
+    leave_group(os.environ)
     from study.train.describe import describe  # torch stays out of the parent
 
     return describe(config)

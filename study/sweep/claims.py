@@ -14,22 +14,23 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import optuna
-from optuna.distributions import FloatDistribution
 from optuna.exceptions import UpdateFinishedTrialError
 from optuna.study import StudyDirection
-from optuna.trial import FrozenTrial, TrialState
+from optuna.trial import TrialState
 
 from study.plan.arms import Arm
 from study.plan.experiment import Plan, PlannedRun
 from study.records.record import Record
 from study.records.store import ExperimentStore
-from study.sweep.leases import RENEW_EVERY_S, is_fresh, new_lease
+from study.sweep.leases import RENEW_EVERY_S, is_fresh, new_lease, process_lives
 from study.sweep.pruning import RatePruner
-from study.sweep.storage import Storage, patiently
+from study.sweep.storage import RunningTrial, Storage, patiently
+from study.sweep.trials import attributes, new_trial, outcome
 
 
 @dataclass(kw_only=True)
@@ -97,29 +98,32 @@ class Claims:
 
     def _held_in(self, name: str) -> set[str]:
         """Runs of a study that somebody holds; stale claims are ended on the way."""
-        study_id = self._study_id(name)
-        running = self.storage.trials.get_all_trials(
-            study_id, deepcopy=False, states=(TrialState.RUNNING,)
-        )
-        return {str(t.user_attrs["run_id"]) for t in running if not self._reaped(name, t)}
+        lives = cache(process_lives)  # one worker holds many runs
+        held: set[str] = set()
+        for trial in self.storage.running(self._study_id(name)):
+            if self._is_held(trial, lives):
+                held.add(trial.run_id)
+            else:
+                self._reap(name, trial)
+        return held
 
-    def _reaped(self, name: str, trial: FrozenTrial) -> bool:
-        """Whether a claim was stale, and is ended now."""
-        lease = trial.user_attrs["lease"]
-        # One of ours that we do not know: its making was repeated after a broken connection.
-        orphan = lease["claimant"] == self._token and trial._trial_id not in self._held
-        if is_fresh(lease) and not orphan:
-            return False
+    def _is_held(self, trial: RunningTrial, lives: Callable[[int, float], bool]) -> bool:
+        if trial.lease["claimant"] == self._token:
+            # One of ours that we do not know: its making was repeated after a broken connection.
+            return trial.trial_id in self._held
+        return is_fresh(trial.lease, lives)
+
+    def _reap(self, name: str, trial: RunningTrial) -> None:
+        """End a stale claim."""
         arm = name.removeprefix(f"{self._experiment}/").rpartition("/")[0]
-        record = self._store.record(arm, str(trial.user_attrs["run_id"]))
+        record = self._store.record(arm, trial.run_id)
         if record is None:
-            self._end(trial._trial_id, TrialState.FAIL, {"status": "killed", "spent": False})
+            self._end(trial.trial_id, TrialState.FAIL, {"status": "killed", "spent": False})
         else:  # its holder died between record and tell
-            self._tell(trial._trial_id, record)
-        return True
+            self._tell(trial.trial_id, record)
 
     def _claim(self, run: PlannedRun, arm: Arm) -> Claim:
-        trial = _trial(run, arm, TrialState.RUNNING, lease=self._lease())
+        trial = new_trial(run, arm, TrialState.RUNNING, lease=self._lease())
         study_id = self._study_id(self._study_name(run))
         trial_id = self.storage.trials.create_new_trial(study_id, template_trial=trial)
         self._held.add(trial_id)
@@ -247,20 +251,20 @@ class Claims:
     @patiently
     def reopen(self, run: PlannedRun, arm: Arm) -> None:
         """Say that a run is forgiven its spent retries."""
-        trial = _trial(run, arm, TrialState.FAIL, status="reopened", spent=False)
+        trial = new_trial(run, arm, TrialState.FAIL, status="reopened", spent=False)
         study_id = self._study_id(self._study_name(run))
         self.storage.trials.create_new_trial(study_id, template_trial=trial)
 
     def _restore(self, run: PlannedRun, arm: Arm, record: Record) -> None:
-        state, values = _outcome(record)
-        trial = _trial(run, arm, state, values, **_attributes(record))
+        state, values = outcome(record)
+        trial = new_trial(run, arm, state, values, **attributes(record))
         trial.intermediate_values = self._store.accuracies(run.arm, run.run_id)
         study_id = self._study_id(self._study_name(run))
         self.storage.trials.create_new_trial(study_id, template_trial=trial)
 
     def _tell(self, trial_id: int, record: Record) -> None:
-        state, values = _outcome(record)
-        self._end(trial_id, state, _attributes(record), values)
+        state, values = outcome(record)
+        self._end(trial_id, state, attributes(record), values)
 
     def _end(
         self,
@@ -292,33 +296,3 @@ class Claims:
             return self.storage.trials.create_new_study([StudyDirection.MAXIMIZE], name)
         except optuna.exceptions.DuplicatedStudyError:  # another launch was faster
             return self.storage.trials.get_study_id_from_name(name)
-
-
-def _trial(
-    run: PlannedRun,
-    arm: Arm,
-    state: TrialState,
-    values: list[float] | None = None,
-    **attributes: Any,
-) -> FrozenTrial:
-    rates = (*arm.learning_rates, run.learning_rate)
-    return optuna.trial.create_trial(
-        state=state,
-        values=values,
-        params={"learning_rate": run.learning_rate},
-        distributions={"learning_rate": FloatDistribution(min(rates), max(rates), log=True)},
-        user_attrs={"run_id": run.run_id, "seed": run.seed, "phase": run.phase, **attributes},
-    )
-
-
-def _outcome(record: Record) -> tuple[TrialState, list[float] | None]:
-    if record.status == "pruned":
-        return TrialState.PRUNED, None
-    if record.score_final is None:
-        return TrialState.FAIL, None
-    return TrialState.COMPLETE, [record.score_final]
-
-
-def _attributes(record: Record) -> dict[str, Any]:
-    because = {"status_reason": record.status_reason} if record.status_reason else {}
-    return {"record": asdict(record), "status": record.status, **because}

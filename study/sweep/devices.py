@@ -134,6 +134,15 @@ def settle(environ: MutableMapping[str, str], workers: int, cores: int | None = 
     _set_threads(environ, threads)
     environ["TOKENIZERS_PARALLELISM"] = "false"
     environ[VISIBLE] = ",".join(named_gpus(environ.get(VISIBLE, "0"))[:1])
+    leave_group(environ)
+
+
+def leave_group(environ: MutableMapping[str, str]) -> None:
+    """Forget that this process was started as one of several that train a model together.
+
+    Args:
+        environ: The environment of a process that will load training libraries.
+    """
     for variable in RENDEZVOUS:
         environ.pop(variable, None)
 

@@ -14,7 +14,8 @@ from rich.console import Console
 
 from study.config import BudgetConfig, StudyConfig
 from study.plan.budget import bill, mean_seconds
-from study.plan.experiment import Plan, from_json, merge
+from study.plan.experiment import Plan, from_json
+from study.plan.growth import merge
 from study.plan.limits import Limits, ended_sentence
 from study.plan.packs import EngineChoice, settle_engine
 from study.plan.select import Selection

@@ -74,7 +74,8 @@ class Holder:
         def pick(free: Iterable[PlannedRun]) -> list[PlannedRun]:
             return self._affordable(self._packer(key).joining(free, members, fair))
 
-        return self.claims.take(self.plan.arms, self.board.untaken(), pick)
+        free = self.board.untaken(besides={run.run_id for run in members})
+        return self.claims.take(self.plan.arms, free, pick)
 
     def _affordable(self, chosen: list[PlannedRun]) -> list[PlannedRun]:
         if self.budget == BudgetConfig():
@@ -85,7 +86,7 @@ class Holder:
         under_way = [r for r in self.plan.runs if r.run_id in held - self.board.records.keys()]
         elapsed_s = time.monotonic() - self.started
         begun = self.limits.affordable(chosen, under_way, self.plan.arms, elapsed_s)
-        self.out_of_budget = len(begun) < len(chosen)
+        self.out_of_budget = len(begun) < len(chosen) or self.limits.time_is_up(elapsed_s)
         return begun
 
     def _packer(self, key: str | None) -> Packer:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
@@ -21,14 +21,6 @@ def new_lease() -> dict[str, Any]:
     return {**_holder(), "expires": time.time() + LEASE_S}
 
 
-def is_fresh(lease: Mapping[str, Any]) -> bool:
-    """Whether the process that took the lease still lives; by its age if on another machine."""
-    ours = _holder()
-    if any(lease.get(key) != ours[key] for key in ("host", "pid_namespace")):
-        return time.time() < float(lease["expires"])
-    return process_lives(int(lease["pid"]), float(lease["started"]))
-
-
 def process_lives(pid: int, started: float) -> bool:
     """Whether that very process lives; pids are reused, so its start time counts too."""
     try:
@@ -36,6 +28,14 @@ def process_lives(pid: int, started: float) -> bool:
         return abs(process.create_time() - started) < 1.0 and process.status() != "zombie"
     except psutil.NoSuchProcess:
         return False
+
+
+def is_fresh(lease: Mapping[str, Any], lives: Callable[[int, float], bool] = process_lives) -> bool:
+    """Whether the process that took the lease still lives; by its age if on another machine."""
+    ours = _holder()
+    if any(lease.get(key) != ours[key] for key in ("host", "pid_namespace")):
+        return time.time() < float(lease["expires"])
+    return lives(int(lease["pid"]), float(lease["started"]))
 
 
 def _holder() -> dict[str, Any]:

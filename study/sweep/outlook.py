@@ -68,9 +68,19 @@ class Outlook:
         return sum(arm.done for arm in self.arms)
 
     @property
-    def left(self) -> int:
-        """Runs without a record that are not given up, those to come included."""
-        return self.to_come + sum(arm.planned - arm.done - arm.given_up for arm in self.arms)
+    def planned(self) -> int:
+        """Runs of the plan as it will be."""
+        return sum(arm.planned for arm in self.arms) + self.to_come
+
+    @property
+    def open(self) -> int:
+        """Planned runs that neither have a record nor are given up."""
+        return sum(arm.planned - arm.done - arm.given_up for arm in self.arms)
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing more is to be expected; runs given up may keep others from coming."""
+        return not self.open and not (self.to_come and self.workers)
 
 
 class Watch:

@@ -33,13 +33,14 @@ def print_path(
     headings = ["factor changed", "score", "gain", *(["not taken"] if ablate.path else [])]
     for heading in headings:
         table.add_column(heading, justify="right" if heading in ("score", "gain") else "left")
-    table.add_row(ablate.source, f"{selections[ablate.source].mean_score:.3f}")
+    source = selections.get(ablate.source)
+    table.add_row(ablate.source, f"{source.mean_score:.3f}" if source else "no score")
     for step in found:
         cells = [step.factor, f"{step.score:.3f}", f"{step.gain:+.3f}"]
         table.add_row(*cells, *([_rivals(step)] if ablate.path else []))
-    if not ablate.path and ablate.target in selections:
+    if not ablate.path and source and ablate.target in selections:
         score = selections[ablate.target].mean_score
-        gain = score - selections[ablate.source].mean_score
+        gain = score - source.mean_score
         table.add_row(f"all ({ablate.target})", f"{score:.3f}", f"{gain:+.3f}")
     console.print(table)
 

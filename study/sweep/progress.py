@@ -28,11 +28,12 @@ LOOKING_SHARE = 20
 
 def print_bill(console: Console, state: State, bill: Bill, path: Path) -> None:
     """Arms x trials x seeds, tokens, parameters, FLOPs, disk and time, before anything runs."""
-    table = Table(title=f"plan of {path.name}: {bill.runs} runs, {len(state.records)} done")
-    table.add_column("arm", no_wrap=True)
+    title = f"plan of {path.name}: {bill.runs} runs, {len(state.records)} done"
+    table = Table(title=plain(title), padding=(0, 1, 0, 0))
+    table.add_column("arm", overflow="fold")
     headings = ("LRs", "search", "report", "trainable", "tokens", "FLOPs", "disk")
     for heading in headings:
-        table.add_column(heading, justify="right")
+        table.add_column(heading, justify="right", no_wrap=True)
     for arm in bill.arms:
         table.add_row(
             plain(arm.arm),
@@ -69,10 +70,13 @@ def engine_line(plan: Plan, engine: EngineChoice, asked: int | None) -> str:
 
 def print_summary(console: Console, state: State, path: Path) -> None:
     """Statuses by arm, what was given up, and the next command."""
-    table = Table(title=f"{path.name}: {len(state.records)} of {len(state.plan.runs)} runs done")
+    title = f"{path.name}: {len(state.records)} of {len(state.plan.runs)} runs done"
+    table = Table(title=plain(title), padding=(0, 1, 0, 0))
+    table.add_column("arm", overflow="fold")
     statuses = sorted({record.status for record in state.records.values()})
-    for heading in ("arm", "phase", "planned", *statuses, "given up", "open"):
-        table.add_column(heading, justify="left" if heading in ("arm", "phase") else "right")
+    table.add_column("phase", no_wrap=True)
+    for heading in ("planned", *statuses, "given up", "open"):
+        table.add_column(heading, justify="right", no_wrap=True)
     for arm in state.plan.arms:
         for phase in ("search", "report"):
             cells = {run.run_id for run in state.plan.cells(arm, phase)}
@@ -154,11 +158,11 @@ def draw_live(
     """
     outlook = watch.look()
     with Live(console=console, auto_refresh=False, vertical_overflow="crop") as live:
-        live.update(outlook_table(outlook, console.height), refresh=True)
+        live.update(outlook_table(outlook, console.width, console.height), refresh=True)
         while not ended(outlook):
             last = wait(rest_s(watch, LIVE_EVERY_S))
             outlook = watch.look()
-            live.update(outlook_table(outlook, console.height), refresh=True)
+            live.update(outlook_table(outlook, console.width, console.height), refresh=True)
             if last:
                 return
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from dataclasses import asdict
 
-from study.compose import compose
+from study.compose import default_values
 from study.config import RunConfig
 from study.plan.arms import flatten
 
@@ -18,11 +18,11 @@ NOT_REPEATED = "engine."
 def command(config: RunConfig) -> str:
     """``python -m study ...`` with every key in which ``config`` differs from the defaults."""
     groups = [f"{group}={getattr(config, group).name}" for group in GROUPS]
-    defaults = flatten(asdict(compose(groups).run()))
+    defaults = flatten(default_values(groups))
     changed = [
-        f"{key}={_written(value)}"
+        f"{'' if key in defaults else '+'}{key}={_written(value)}"
         for key, value in flatten(asdict(config)).items()
-        if value != defaults[key] and not key.startswith(NOT_REPEATED)
+        if not key.startswith(NOT_REPEATED) and (key not in defaults or value != defaults[key])
     ]
     return shlex.join(["python", "-m", "study", *groups, *changed])
 

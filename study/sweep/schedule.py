@@ -177,9 +177,15 @@ class Board:
         """Runs without a result as far as this worker knows, those included that others hold."""
         return len(self._open)
 
-    def untaken(self) -> Iterator[PlannedRun]:
-        """Open runs in plan order, looked up as they are asked for; others may hold them."""
+    def untaken(self, besides: Collection[str] = ()) -> Iterator[PlannedRun]:
+        """Open runs in plan order, looked up as they are asked for; others may hold them.
+
+        Args:
+            besides: Ids of runs that the asking worker holds itself.
+        """
         for run in list(self._open.values()):
+            if run.run_id in besides:
+                continue
             record = self.store.record(run.arm, run.run_id)
             if record is not None:
                 self.ended(run, record)

@@ -5,70 +5,84 @@ from __future__ import annotations
 from rich import box
 from rich.console import Group, RenderableType
 from rich.table import Table
+from rich.text import Text
 
 from study.sweep.badge import describe_badge
 from study.sweep.outlook import ArmOutlook, Outlook
-from study.sweep.wording import duration, plain, printable
+from study.sweep.wording import duration, plain
 
 WORKER_LINES = 6
 """Workers that are described one by one; of more, the rest is summed up."""
-OTHER_LINES = 5
-"""Heading, column names and rule of the table, the folded row, and the cursor's line."""
+OTHER_LINES = 6
+"""Headline of up to two lines, column names, rule, folded row, and the cursor's line."""
+OTHER_COLUMNS = 68
+"""Widest content of the columns beside the arm's."""
 
 
-def outlook_table(outlook: Outlook, height: int | None = None) -> RenderableType:
+def outlook_table(outlook: Outlook, width: int, height: int | None = None) -> RenderableType:
     """The table, a row per arm, and below it what is running.
 
     Args:
         outlook: The sweep.
-        height: Lines that there are; arms beyond are folded into one row. None: no limit.
+        width: Columns that there are; names give way, never numbers.
+        height: Lines that there are: long names are cut, and arms beyond share one row. None: no
+            limit.
     """
     lines = worker_lines(outlook)
     room = len(outlook.arms) if height is None else max(1, height - OTHER_LINES - len(lines))
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False, show_edge=False)
-    table.add_column("arm", no_wrap=True, overflow="ellipsis", max_width=24)
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
+    name_width = max(12, width - OTHER_COLUMNS)
+    cut = height is not None
+    table.add_column(
+        "arm", no_wrap=cut, overflow="ellipsis" if cut else "fold", max_width=name_width
+    )
     table.add_column("done", justify="right", no_wrap=True)
     table.add_column("now", justify="right", no_wrap=True)
     table.add_column("best mean score so far", no_wrap=True, overflow="ellipsis")
     table.add_column("failed", justify="right", no_wrap=True)
+    table.add_column("lost", justify="right", no_wrap=True)
     shown, folded = fold(outlook.arms, room)
     for arm in shown:
         table.add_row(*(plain(cell) for cell in arm_cells(arm)))
     if folded:
         table.add_row(*(plain(cell) for cell in folded_cells(folded)))
-    return Group(plain(headline(outlook)), table, *(plain(line) for line in lines))
+    return Group(plain(headline(outlook)), table, *(_cut(line) for line in lines))
+
+
+def _cut(line: str) -> Text:
+    text = plain(line)
+    text.no_wrap, text.overflow = True, "ellipsis"
+    return text
 
 
 def headline(outlook: Outlook) -> str:
     """The whole sweep in a line."""
-    done, left = outlook.done, outlook.left
-    parts = [f"{printable(outlook.name)}: {done}/{done + left} runs done"]
+    parts = [f"{outlook.name}: {outlook.done}/{outlook.planned} runs done"]
     given_up = sum(arm.given_up for arm in outlook.arms)
     if given_up:
         parts.append(f"{given_up} given up")
-    if outlook.runs_per_hour is not None and left:
-        parts.append(f"{outlook.runs_per_hour:.3g} runs/h")
-    if left:
-        known = outlook.seconds_left is not None
-        unknown = "time left unknown" if outlook.workers else "no worker at work"
-        parts.append(f"about {duration(outlook.seconds_left or 0)} left" if known else unknown)
+    if outlook.over:
+        return ", ".join(parts)
+    if outlook.runs_per_hour is not None:
+        digits = 0 if outlook.runs_per_hour >= 10 else 1
+        parts.append(f"{outlook.runs_per_hour:.{digits}f} runs/h")
+    known = outlook.seconds_left is not None
+    unknown = "time left unknown" if outlook.workers else "no worker at work"
+    parts.append(f"about {duration(outlook.seconds_left or 0)} left" if known else unknown)
     return ", ".join(parts)
 
 
-def arm_cells(arm: ArmOutlook) -> tuple[str, str, str, str, str]:
-    """Name, done, running now, best so far, failures.
+def arm_cells(arm: ArmOutlook) -> tuple[str, ...]:
+    """Name, done, running now, best so far, failed attempts, runs given up.
 
     The best is labelled as what it is: the best of several means, each over n seeds.
     """
     best = "-"
     if arm.best is not None:
-        rates = "1 rate" if arm.best.rates == 1 else f"{arm.best.rates} rates"
         best = f"{arm.best.score:.3f} at {arm.best.learning_rate:.3g}"
-        best += f" (best of {rates}, n={arm.best.seeds})"
-    failed = str(arm.failed_attempts or "-")
-    if arm.given_up:
-        failed += f", {arm.given_up} lost"
-    return arm.arm, f"{arm.done}/{arm.planned}", str(arm.running or "-"), best, failed
+        best += f", best of {arm.best.rates}, n={arm.best.seeds}"
+    counts = (str(count or "-") for count in (arm.failed_attempts, arm.given_up))
+    return arm.arm, f"{arm.done}/{arm.planned}", str(arm.running or "-"), best, *counts
 
 
 def fold(arms: list[ArmOutlook], room: int) -> tuple[list[ArmOutlook], list[ArmOutlook]]:
@@ -84,11 +98,11 @@ def fold(arms: list[ArmOutlook], room: int) -> tuple[list[ArmOutlook], list[ArmO
     return [a for a in arms if a.arm in chosen], [a for a in arms if a.arm not in chosen]
 
 
-def folded_cells(arms: list[ArmOutlook]) -> tuple[str, str, str, str, str]:
+def folded_cells(arms: list[ArmOutlook]) -> tuple[str, ...]:
     """One row for several arms."""
     done, planned = sum(arm.done for arm in arms), sum(arm.planned for arm in arms)
-    failed = sum(arm.failed_attempts for arm in arms)
-    return f"... {len(arms)} more arms", f"{done}/{planned}", "", "", str(failed or "-")
+    counts = sum(arm.failed_attempts for arm in arms), sum(arm.given_up for arm in arms)
+    return f"... {len(arms)} more", f"{done}/{planned}", "", "", *(str(n or "-") for n in counts)
 
 
 def worker_lines(outlook: Outlook) -> list[str]:

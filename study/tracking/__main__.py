@@ -6,6 +6,8 @@ Examples::
     python -m study.tracking runs/quickstart --mode online     # the same, and upload them
     wandb leet runs/quickstart/wandb                           # look at them in a terminal
 
+``python -m study.tracking.workspace`` makes a W&B workspace and report of them.
+
 Safe to stop and to repeat: a second pass changes nothing, an interrupted one is completed.
 """
 
@@ -13,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 
 from study.cli import reporting_user_errors
@@ -21,7 +22,7 @@ from study.records.store import ExperimentStore
 from study.sweep.schedule import read_state
 from study.tracking.runlog import clean_environment
 from study.tracking.session import follow, mirror_once
-from study.tracking.upload import DEFAULT_URL, has_key
+from study.tracking.upload import DEFAULT_URL, check_key
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -42,17 +43,10 @@ def main(arguments: list[str] | None = None) -> int:
     with reporting_user_errors():
         read_state(store)
         if online:
-            _check_key(variables)
+            check_key(variables.get("WANDB_BASE_URL", DEFAULT_URL), variables)
         if options.follow:
             return follow(store, options.project, online, variables)
         return mirror_once(store, options.project, online, variables, options.prune)
-
-
-def _check_key(variables: Mapping[str, str]) -> None:
-    """W&B itself would ask for a key, and nobody may be there to answer."""
-    url = variables.get("WANDB_BASE_URL", DEFAULT_URL)
-    if not has_key(url, variables):
-        raise ValueError(f"no W&B key for {url}: set WANDB_API_KEY, or log in by `wandb login`")
 
 
 if __name__ == "__main__":

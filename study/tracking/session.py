@@ -69,16 +69,13 @@ class Session:
 
     def complaints(self) -> list[str]:
         """What the store has and W&B's side lacks, in sentences."""
-        found = [f"run {run_id} was not mirrored: {why}" for run_id, why in self.failed()]
+        failed = sorted(self.mirror.failed.items())
+        found = [f"run {run_id} was not mirrored: {why}" for run_id, why in failed]
         waiting = len(self.mirror.marks.to_upload()) if self.uploader is not None else 0
         if waiting:
             log = self.mirror.marks.wandb_dir / "upload.log"
             found.append(f"{waiting} runs are not uploaded, see {log}; the same command resumes")
         return found
-
-    def failed(self) -> list[tuple[str, str]]:
-        """Runs that could not be mirrored in the latest pass, and why."""
-        return sorted(self.mirror.failed.items())
 
 
 def follow(store: ExperimentStore, project: str, online: bool, variables: Mapping[str, str]) -> int:

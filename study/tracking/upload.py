@@ -9,7 +9,7 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 BATCH = 8
@@ -23,14 +23,20 @@ LIVE_UPLOADS = 4
 """Processes that upload files still being written; further runs are uploaded when they end."""
 
 
-def has_key(base_url: str, environment: dict[str, str]) -> bool:
-    """Whether a key is at hand; without one W&B would ask for it."""
+def check_key(base_url: str, variables: Mapping[str, str]) -> None:
+    """See that a key is at hand: W&B itself would ask for one, and nobody may be there to answer.
+
+    Raises:
+        ValueError: if there is none.
+    """
     import requests  # W&B's own way of reading a .netrc
 
-    named = ("WANDB_API_KEY", "WANDB_IDENTITY_TOKEN_FILE")
-    if any(environment.get(name) for name in named):
-        return True
-    return requests.utils.get_netrc_auth(base_url) is not None
+    if variables.get("WANDB_API_KEY") or variables.get("WANDB_IDENTITY_TOKEN_FILE"):
+        return
+    if requests.utils.get_netrc_auth(base_url) is None:
+        raise ValueError(
+            f"no W&B key for {base_url}: set WANDB_API_KEY, or log in by `wandb login`"
+        )
 
 
 def reachable(base_url: str) -> bool:

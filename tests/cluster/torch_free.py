@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import hydra
 from omegaconf import DictConfig
 
 import study.__main__ as program
+from study.compose import CONF_DIR, CONFIG_NAME, register_schemas
+from study.sweep import child
 
 
 def work(config: DictConfig) -> None:
-    from study.sweep.child import ENGINES
-
-    for engine in ENGINES:
-        ENGINES[engine] = "tests.engine_double"
-    program_work(config)
+    for engine in child.ENGINES:
+        child.ENGINES[engine] = "tests.engine_double"
+    program.work(config)
 
 
-program_work = program.work
+if __name__ == "__main__":
+    register_schemas()
+    hydra.main(version_base="1.3", config_path=str(CONF_DIR), config_name=CONFIG_NAME)(work)()

@@ -141,3 +141,14 @@ def test_continuous_sweeps_are_refused() -> None:
 def test_lists_are_values_not_sweeps() -> None:
     fixed, swept = split_sweeps(["method.target_modules=[q_proj,v_proj]"])
     assert (fixed, swept) == (["method.target_modules=[q_proj,v_proj]"], {})
+
+
+def test_a_launcher_in_an_experiments_file_is_refused_since_hydra_would_pass_over_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "experiment").mkdir()
+    file = tmp_path / "experiment" / "x.yaml"
+    file.write_text("defaults:\n  - _self_\n  - override /hydra/launcher: ray\n")
+    monkeypatch.setattr("study.compose.CONF_DIR", tmp_path)
+    with pytest.raises(ValueError, match=r"experiment=x: .*hydra/launcher=ray on the command line"):
+        compose(["experiment=x"])

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from analysis.reading.place import is_storage
 from analysis.reading.sources.raw import RawSweep
 from study.records.location import without_password
 
@@ -40,7 +41,8 @@ def read_source(source: str, options: SourceOptions) -> RawSweep:
     Raises:
         ValueError: if it is none of these, cannot be read, or an option is not of that source.
     """
-    shown = without_password(source) if "://" in source else source
+    is_url = is_storage(source)
+    shown = without_password(source) if is_url else source
     is_optuna = source.startswith((*DATABASES, "journal:"))
     is_sqlite = not is_optuna and source.lower().endswith(SQLITE_SUFFIXES)
     if options.table is not None and not is_sqlite:
@@ -55,7 +57,7 @@ def read_source(source: str, options: SourceOptions) -> RawSweep:
         from analysis.reading.sources.wandb import read_wandb
 
         return read_wandb(source.removeprefix("wandb:"), history=options.history)
-    if "://" in source:
+    if is_url:
         raise ValueError(
             f"a source is a CSV file, a SQLite file, an Optuna storage (sqlite:///FILE, "
             f"postgresql://..., journal:FILE) or wandb:ENTITY/PROJECT, got {shown}"

@@ -34,6 +34,10 @@ UNREADABLE = (
     UnicodeDecodeError,
 )
 """What a storage raises that is none, or not one that can be read here."""
+FORMS = (
+    "a storage is sqlite:///FILE, journal:FILE or postgresql://USER@HOST/DATABASE, where a "
+    "password, if any, has its special characters percent-encoded, got {place}"
+)
 DRIVERS = {"psycopg": "pip install -e '.[postgres]'"}
 
 
@@ -50,6 +54,8 @@ def opened(url: str) -> Iterator[BaseStorage]:
     """
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     place = without_password(url)
+    if place.endswith(":..."):
+        raise ValueError(FORMS.format(place=place))
     try:
         storage = _storage(url)
         try:
@@ -84,11 +90,8 @@ def _database(url: str) -> RDBStorage:
         parsed = sa.make_url(sqlalchemy_url(url))
     except (sqlalchemy.exc.ArgumentError, ValueError):
         parsed = None
-    if parsed is None or place.endswith(":...") or "@" in (parsed.host or ""):
-        raise ValueError(
-            "a storage is sqlite:///FILE, journal:FILE or postgresql://USER@HOST/DATABASE, with a "
-            f"password, if any, whose special characters are percent-encoded, got {place}"
-        )
+    if parsed is None or "@" in (parsed.host or ""):
+        raise ValueError(FORMS.format(place=place))
     is_postgres = parsed.get_backend_name() == "postgresql"
     settings = {"connect_args": READ_ONLY} if is_postgres else {}
     try:

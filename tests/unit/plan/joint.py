@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from study.config import BestConfig, EarlyStoppingConfig, ExperimentConfig, SeedsConfig
+from study.config import BestConfig, EarlyStoppingConfig, ExperimentConfig, ModelConfig, SeedsConfig
 from study.plan import best
 from study.plan.arms import Arm
 from study.plan.experiment import Plan, PlannedRun, plan_search
@@ -58,6 +58,7 @@ def arms(config: ExperimentConfig) -> dict[str, Arm]:
         run = run_config(
             lora(int(values["method.rank"])),
             objective=objective(prompts_per_step=int(values["objective.prompts_per_step"])),
+            model=ModelConfig(name="lab32", source="lab"),
         )
         made[name] = arm(name, run, [low, high], config.factors)
     return made

@@ -15,10 +15,10 @@ from study.plan.experiment import (
     Plan,
     PlannedRun,
     from_json,
-    merge,
     plan_search,
     to_json,
 )
+from study.plan.growth import merge
 from study.plan.lattice import Lattice, arm_overrides
 from tests.plans import arm, lora, run_config
 from tests.unit.plan.ablations import (
@@ -338,5 +338,5 @@ def test_two_arms_that_are_one_configuration_are_refused() -> None:
     found = ablation()
     arms = all_arms(found, [1e-3])
     arms["default.rank"] = dataclasses.replace(arms["default.rank"], config=arms["default"].config)
-    with pytest.raises(ValueError, match="default and default.rank are the same configuration"):
+    with pytest.raises(ValueError, match=r"default and default\.rank are the same configuration"):
         plan_search(found, arms, "trl")

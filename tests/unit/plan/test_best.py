@@ -13,7 +13,8 @@ import pytest
 from study.config import BestConfig, SeedsConfig
 from study.plan import best
 from study.plan.budget import bill
-from study.plan.experiment import from_json, merge, to_json
+from study.plan.experiment import from_json, to_json
+from study.plan.growth import merge
 from study.sweep import search
 from study.sweep.choices import with_choices
 from study.sweep.search import grow

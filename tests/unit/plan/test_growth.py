@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from study.config import SeedsConfig
-from study.plan.experiment import Plan, merge, plan_search
+from study.plan.experiment import Plan, plan_search
+from study.plan.growth import merge
 from study.plan.select import grow
 from tests.plans import (
     FULL_RATES,
@@ -21,6 +22,7 @@ from tests.plans import (
     run_config,
     toy_plan,
 )
+from tests.unit.plan.joint import joint, settings
 from tests.unit.plan.test_plan import all_records
 
 SEEDS = {"search": [0, 1], "report": [100, 101]}
@@ -87,6 +89,12 @@ def test_more_report_seeds_are_a_look_though_their_runs_join_later() -> None:
     final, _ = grow(grown, all_records(grown), {})
     assert [run.seed for run in final.runs[len(old.runs) :]] == [102, 102]
     assert merge(final, more).looks == 2
+
+
+def test_more_trials_of_a_joint_search_are_a_look_though_their_runs_join_later() -> None:
+    old = joint(settings(trials=8))
+    assert merge(old, joint(settings(trials=8))).looks == 1
+    assert merge(old, joint(settings(trials=16))).looks == 2
 
 
 def test_every_growth_counts() -> None:

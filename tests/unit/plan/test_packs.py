@@ -9,7 +9,8 @@ import pytest
 
 from study.config import EngineConfig, ModelConfig, SeedsConfig
 from study.plan.arms import Arm
-from study.plan.experiment import Plan, from_json, merge, plan_search, to_json
+from study.plan.experiment import Plan, from_json, plan_search, to_json
+from study.plan.growth import merge
 from study.plan.packs import (
     EngineChoice,
     Packer,

@@ -14,12 +14,12 @@ from study.plan.description import check_rank, resolve_targets, trainable_params
 from study.plan.experiment import (
     Plan,
     from_json,
-    merge,
     plan_search,
     planned_run,
     to_json,
 )
 from study.plan.flops import forward_flops_per_token, train_flops_per_token
+from study.plan.growth import merge
 from study.plan.identity import arm_identity, short_hash
 from study.plan.select import grow, select
 from study.records.record import Record

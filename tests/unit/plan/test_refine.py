@@ -12,7 +12,8 @@ import pytest
 
 from study.config import EarlyStoppingConfig, RefineConfig, SeedsConfig
 from study.plan.budget import bill
-from study.plan.experiment import Plan, PlannedRun, from_json, merge, plan_search, to_json
+from study.plan.experiment import Plan, PlannedRun, from_json, plan_search, to_json
+from study.plan.growth import merge
 from study.plan.refine import around, grow
 from study.plan.select import Selection
 from study.records.record import Record

@@ -44,7 +44,6 @@ SECRET = "hunter2"
         ("postgresql//u:hunter2@h/db", "..."),
         ("journal:postgresql://u:hunter2@h/db", "journal:..."),
         ("hunter2", "..."),
-        ("", "..."),
     ],
 )  # fmt: skip
 def test_a_password_is_left_out(url: str, shown: str) -> None:
@@ -67,6 +66,20 @@ def test_a_password_is_left_out(url: str, shown: str) -> None:
 def test_a_url_without_a_password_is_kept_to_the_letter(url: str) -> None:
     assert without_password(url) == url
     assert not has_password(url)
+
+
+@pytest.mark.parametrize(
+    ("url", "named"),
+    [
+        ("${oc.env:STORAGE_URL}", False),
+        ("postgresql://u:${oc.env:PASSWORD}@h/db", False),
+        ("${oc.env:SCHEME}://u:hunter2@h/db", True),
+        ("postgresql://u:hunter2@${oc.env:HOST}/db", True),
+        ("", False),
+    ],
+)
+def test_an_interpolation_names_no_password(url: str, named: bool) -> None:
+    assert has_password(url) is named
 
 
 @given(password=st.text(min_size=1).map(lambda text: f"{text}hunter2{text}"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import pytest
@@ -108,8 +109,6 @@ def _twin(plan: Plan, run: PlannedRun) -> PlannedRun:
 
 @pytest.mark.parametrize("phase", ["search", "report"])
 def test_report_runs_and_searches_without_early_stopping_stop_nobody(phase: str) -> None:
-    import dataclasses
-
     plan = searching()
     curves = at(plan, [0.1, 0.2, 0.3, 0.4, 0.5])
     if phase == "search":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import random
 import statistics
 from typing import Any
@@ -59,8 +60,6 @@ ONE_ARM = {"method.rank": [1], "objective.prompts_per_step": [4]}
 
 
 def test_arms_of_their_own_are_a_choice_without_an_order() -> None:
-    import dataclasses
-
     plan = joint(settings(trials=20))
     assert plan.experiment.best is not None
     own = dataclasses.replace(
@@ -101,15 +100,20 @@ def chosen(plan: Plan, score: Score) -> float:
     return 0.9 - truth(plan.run(top))
 
 
+MANY = {"method.rank": [1, 2, 4, 8], "objective.prompts_per_step": [2, 4, 8, 16]}
+
+
 @pytest.mark.nightly
 def test_tpe_chooses_better_than_random_points_at_the_same_budget() -> None:
+    # 40 trials over 16 arms, 6 under way: in 120 searches the chosen setting lacked 0.019 to the
+    # best there is, of random points 0.040.
     sampled, drawn = [], []
     for seed in range(40):
-        plan = with_seed(joint(settings(trials=20)), f"search-{seed}")
-        found, _ = run_to_the_end(plan, noisy(seed), room=2)
+        plan = with_seed(joint(settings(choices=MANY, trials=40)), f"search-{seed}")
+        found, _ = run_to_the_end(plan, noisy(seed), room=6)
         sampled.append(chosen(found, noisy(seed)))
-        drawn.append(chosen(at_random(plan, 20, random.Random(seed)), noisy(seed)))
-    assert statistics.fmean(sampled) < 0.85 * statistics.fmean(drawn)
+        drawn.append(chosen(at_random(plan, 40, random.Random(seed)), noisy(seed)))
+    assert statistics.fmean(sampled) < 0.75 * statistics.fmean(drawn)
 
 
 def at_random(plan: Plan, count: int, rng: random.Random) -> Plan:

@@ -13,7 +13,7 @@ from typing import Any
 from study.config import with_cell
 from study.plan.experiment import to_json
 from study.records.store import ExperimentStore
-from study.sweep.schedule import read_state
+from study.sweep.schedule import read_plan, read_state
 from study.sweep.worker import Worker
 from tests.engine_double import true_score
 from tests.plans import toy_plan
@@ -29,7 +29,8 @@ def prepared(path: Path, **changes: Any) -> ExperimentStore:
 
 
 def drain(store: ExperimentStore, stall_timeout_s: float = 60, **how: Any) -> None:
-    Worker(store, stall_timeout_s, engines=ENGINES, **how).work()
+    place = read_plan(store).storage
+    Worker(store, stall_timeout_s, engines=ENGINES, storage=place, **how).work()
 
 
 def assert_every_planned_run_once(store: ExperimentStore) -> None:

@@ -18,10 +18,10 @@ from study.tracking.transactions import records
 ROOT = Path(__file__).resolve().parents[3]
 
 
-def small_sweep(path: Path, points: int = 2) -> ExperimentStore:
-    """Two arms of ``points`` rates, two search seeds and two report seeds each."""
-    arms = rank_arms((8,), points=points)
-    return ExperimentStore(write_experiment(path, arms, search_seeds=2, report_seeds=2))
+def small_sweep(path: Path) -> ExperimentStore:
+    """Two arms of two rates, a search seed and a report seed each: 6 runs."""
+    arms = rank_arms((8,), points=2)
+    return ExperimentStore(write_experiment(path, arms, search_seeds=1, report_seeds=1))
 
 
 def environment(**variables: str) -> dict[str, str]:

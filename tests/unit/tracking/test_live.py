@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-import psutil
 import pytest
 
 from study.plan.experiment import PlannedRun
 from study.records.store import ExperimentStore, write_json
+from study.sweep.leases import new_lease
 from study.tracking.mirror import Mirror
 from study.tracking.runlog import clean_environment
 from tests.unit.tracking.mirrors import (
@@ -38,12 +37,9 @@ class Training:
         self.stored = stored_rows(store, self.run)
         (self.directory / "record.json").rename(self.directory / "hidden")
         (self.directory / "metrics.jsonl").unlink()
-        process = psutil.Process()
-        who = {"host": socket.gethostname(), "pid": os.getpid(), "started": process.create_time()}
         row = {"run_id": self.run.run_id, "arm": self.run.arm, "step": 1, "steps": 2}
         row |= {"accuracy": None, "learning_rate": self.run.learning_rate, "seed": self.run.seed}
-        badge = store.workers_dir / f"{who['host']}-{os.getpid()}.json"
-        write_json(badge, {**who, "runs": [row]})
+        write_json(store.workers_dir / "here.json", {**new_lease(), "runs": [row]})
 
     def write(self, attempt: int, text: str) -> None:
         path = self.directory / "attempts" / str(attempt) / "metrics.jsonl"

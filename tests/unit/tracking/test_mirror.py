@@ -12,9 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from filelock import FileLock
 
 from study.records.store import ExperimentStore
 from study.tracking.content import SUMMARY, run_config, scrubbed, tags
+from study.tracking.marks import mirror_lock
 from study.tracking.transactions import rows_of_ended
 from tests.unit.tracking.mirrors import (
     Written,
@@ -128,13 +130,12 @@ def test_a_killed_pass_is_completed_without_duplicates(tmp_path: Path, after: in
 
 def test_two_mirrors_at_once_do_not_write_twice(tmp_path: Path) -> None:
     store = small_sweep(tmp_path / "two")
-    first = subprocess.Popen(command(store), env=environment(), stdin=subprocess.DEVNULL)
-    wait_until(lambda: any((store.path / "wandb").glob("offline-run-*")))
-    second = mirrored(store)
-    assert second.returncode == 2
-    assert second.stderr.startswith(f"error: {store.path} is being mirrored by another process")
-    assert first.wait(50) == 0
-    assert all(len(files_of(store, run)) == 1 for run in runs_of(store))
+    mirror_lock(store).parent.mkdir()
+    with FileLock(mirror_lock(store)):  # the other one
+        refused = mirrored(store)
+    assert refused.returncode == 2
+    assert refused.stderr.startswith(f"error: {store.path} is being mirrored by another process")
+    assert all(files_of(store, run) == [] for run in runs_of(store))
 
 
 def test_one_run_that_cannot_be_mirrored_leaves_the_others_alone(tmp_path: Path) -> None:

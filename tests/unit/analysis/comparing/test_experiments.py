@@ -238,7 +238,7 @@ def test_a_search_that_stops_early_is_said() -> None:
     for quantity in (found.over_full.b, found.gap.b):
         assert quantity.reason.startswith("This search stops poor learning rates early")
     assert found.score.b.interval is not None  # its report seeds stand
-    assert found.rate.b.reason == "the search stops early, so curves are not estimated"
+    assert found.rate.b.reason == "the search only selects, so curves are not estimated"
 
 
 def test_an_ad_hoc_sweep_is_compared_without_verdicts() -> None:

@@ -14,6 +14,7 @@ from analysis.figures.report import figures
 from analysis.figures.spec import FigureSpec
 from analysis.figures.style import BLACK
 from analysis.reading.sweep import Sweep
+from tests.unit.analysis.ablated_sweeps import finished, gaussian
 from tests.unit.analysis.figures.drawn_sweeps import (
     GRID,
     Drawn,
@@ -23,6 +24,7 @@ from tests.unit.analysis.figures.drawn_sweeps import (
     sweep_of,
     widths,
 )
+from tests.unit.plan.ablations import linear
 
 LOWER = (0.62, 0.55, 0.52, 0.54, 0.9)
 RISING = (0.20, 0.30, 0.40, 0.48, 0.50)
@@ -133,7 +135,16 @@ def lowest(canvas: Figure) -> list[Axes]:
     return list(columns.values())
 
 
-SCORED = ("learning_rates", "ranks", "learning_curves", "batch", "layers", "pareto", "envelope")
+SCORED = (
+    "ablation",
+    "learning_rates",
+    "ranks",
+    "learning_curves",
+    "batch",
+    "layers",
+    "pareto",
+    "envelope",
+)
 
 
 @pytest.mark.parametrize("spec", figures(), ids=lambda spec: spec.name)
@@ -143,7 +154,8 @@ def test_scores_are_labelled_by_their_metric_and_ratios_by_what_they_divide(
     arms = {**layer_sets(), **widths()} if spec.name == "ratio_by_width" else layer_sets()
     if spec.name == "batch":
         arms = batches()
-    canvas = drawn(spec, sweep_of(arms))
+    sweep = finished(linear, gaussian(0.05)) if spec.name == "ablation" else sweep_of(arms)
+    canvas = drawn(spec, sweep)
 
     assert canvas is not None
     if spec.name in SCORED:

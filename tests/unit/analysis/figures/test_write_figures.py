@@ -14,6 +14,7 @@ from analysis.reading.sweep import Sweep
 from tests.unit.analysis.figures.drawn_sweeps import Drawn, ranks, sweep_of
 
 NAMES = [
+    "ablation",
     "learning_rates",
     "ranks",
     "learning_curves",
@@ -120,7 +121,7 @@ def test_ten_thousand_runs_are_an_image_inside_the_vector_files(tmp_path: Path) 
 def test_a_notebook_gets_one_figure_or_one_sentence() -> None:
     sweep = sweep_of(ranks(8))
     assert draw_figure(sweep, "ranks").axes[0].get_xlabel() == "LoRA rank (log scale)"
-    with pytest.raises(ValueError, match=r"a figure is one of learning_rates, .*; got 'rank'"):
+    with pytest.raises(ValueError, match=r"a figure is one of ablation, .*; got 'rank'"):
         draw_figure(sweep, "rank")
     with pytest.raises(ValueError, match="drawn has no figure batch: it would take arms"):
         draw_figure(sweep, "batch")

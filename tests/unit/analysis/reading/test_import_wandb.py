@@ -19,7 +19,7 @@ from analysis.reading.sources.wandb import read_project
 from analysis.simulate.store import rank_arms, write_experiment
 from study.plan.experiment import from_json
 from study.records.store import ExperimentStore
-from study.tracking import SUMMARY, _config
+from study.tracking.content import SUMMARY, run_config
 
 
 @dataclass
@@ -138,7 +138,7 @@ def mirrored(path: Path) -> list[FakeRun]:
         found.append(
             FakeRun(
                 id=f"{plan.experiment.name}-{record.run_id}",
-                config=_config(plan, record),
+                config=run_config(plan, planned),
                 summary_metrics={**{k: getattr(record, k) for k in SUMMARY}, "_step": 11},
                 rows=[json.loads(line) for line in lines.splitlines()],
                 group=plan.experiment.name,

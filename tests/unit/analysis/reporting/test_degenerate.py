@@ -142,4 +142,4 @@ def test_a_sweep_in_which_every_run_diverged_can_be_drawn(tmp_path: Path) -> Non
 
     drawn = figures_report.write_figures(sweep, search_summary(sweep), tmp_path / "figures")
     assert all(bool(figure.svg) != bool(figure.missing) for figure in drawn)
-    assert drawn[0].svg
+    assert next(figure for figure in drawn if not figure.lacks).svg
