@@ -18,7 +18,7 @@ from study.plan.experiment import Plan
 from study.records.store import ExperimentStore, write_json
 from study.sweep.schedule import read_plan
 from study.tracking.runlog import clean_environment
-from study.tracking.upload import DEFAULT_URL, check_key
+from study.tracking.upload import DEFAULT_URL, check_key, reachable
 
 
 def specification(plan: Plan, entity: str, project: str) -> dict[str, Any]:
@@ -77,7 +77,10 @@ def _save(store: ExperimentStore, plan: Plan, entity: str, project: str) -> None
         urls = ", ".join(json.loads(saved.read_text()).values())
         raise ValueError(f"{urls} are there already; remove {saved} to have new ones made")
     variables = clean_environment()
-    check_key(variables.get("WANDB_BASE_URL", DEFAULT_URL), variables)
+    url = variables.get("WANDB_BASE_URL", DEFAULT_URL)
+    check_key(url, variables)
+    if not reachable(url):
+        raise ValueError(f"W&B at {url} does not answer; the pages can be made later")
     os.environ |= variables
     import wandb
 
@@ -85,7 +88,7 @@ def _save(store: ExperimentStore, plan: Plan, entity: str, project: str) -> None
     for name, page in pages(plan, entity, project).items():
         try:
             found[name] = str(page.save().url)
-        except (wandb.errors.Error, wandb.errors.CommError, OSError) as error:
+        except (wandb.errors.Error, OSError) as error:
             raise ValueError(f"W&B did not save the {name}: {error}") from error
         print(f"{name}: {found[name]}")
     write_json(saved, found)

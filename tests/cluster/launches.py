@@ -76,11 +76,11 @@ def launched(runs_dir: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]
 
 
 def records(runs_dir: Path) -> dict[str, dict[str, Any]]:
-    """What was measured, by run; not how long it took, and in which process."""
+    """What was measured, by run; not how long it took, where, and at which commit of this code."""
     found = {}
     for path in runs_dir.glob("tiny/*/*/record.json"):
         record = json.loads(path.read_text())
-        for key in ("wall_time_s", "peak_memory_bytes", "probes"):
+        for key in ("wall_time_s", "peak_memory_bytes", "probes", "git_commit"):
             del record[key]
         assert record["run_id"] not in found
         found[record["run_id"]] = record

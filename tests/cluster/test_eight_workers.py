@@ -78,9 +78,11 @@ def test_a_plan_in_postgresql_is_read_back_whole(tmp_path: Path, server: Server)
 def test_claims_of_two_stores_on_one_server_exclude_each_other(
     tmp_path: Path, server: Server
 ) -> None:
-    plan = toy_plan()
+    plan, place = toy_plan(), server.url
     one, other = (
-        Claims(ExperimentStore(tmp_path / name), Storage(ExperimentStore(tmp_path), server.url), "x")
+        Claims(
+            ExperimentStore(tmp_path / name), Storage(ExperimentStore(tmp_path), server.url), "x"
+        )
         for name in ("a", "b")
     )
     held: list[PlannedRun] = []

@@ -12,7 +12,7 @@ from study.sweep.grids import learning_rate_grids
 
 
 def composed(*overrides: str) -> tuple[StudyConfig, ExperimentConfig]:
-    config = compose(["experiment=e04_ablation", *overrides])
+    config = compose(["experiment=ablation", *overrides])
     assert config.experiment is not None
     return config, config.experiment
 

@@ -13,6 +13,7 @@ import pytest
 
 from study.records.store import ExperimentStore
 from tests.unit.tracking.mirrors import environment, small_sweep
+from tests.wandb_server import KEY
 
 
 @pytest.fixture(scope="module")
@@ -28,11 +29,13 @@ def spec(store: ExperimentStore) -> dict[str, Any]:
     return found
 
 
-def built(store: ExperimentStore, *arguments: str) -> subprocess.CompletedProcess[str]:
+def built(
+    store: ExperimentStore, *arguments: str, **variables: str
+) -> subprocess.CompletedProcess[str]:
     module = ["-m", "study.tracking.workspace", str(store.path), "--entity", "team"]
     return subprocess.run(
         [sys.executable, *module, *arguments],
-        env=environment(WANDB_BASE_URL="http://127.0.0.1:9"),
+        env=environment(WANDB_BASE_URL="http://127.0.0.1:9", **variables),
         capture_output=True,
         text=True,
         stdin=subprocess.DEVNULL,
@@ -99,6 +102,13 @@ def test_saving_without_a_key_is_refused_in_one_sentence(store: ExperimentStore)
         2,
         "error: no W&B key for http://127.0.0.1:9: set WANDB_API_KEY, or log in by `wandb login`\n",
     )
+
+
+def test_saving_without_a_network_is_refused_in_one_sentence(store: ExperimentStore) -> None:
+    done = built(store, WANDB_API_KEY=KEY)
+    assert (done.returncode, done.stderr) == (
+        2, "error: W&B at http://127.0.0.1:9 does not answer; the pages can be made later\n",
+    )  # fmt: skip
 
 
 def test_pages_are_not_made_twice(store: ExperimentStore, tmp_path: Path) -> None:
