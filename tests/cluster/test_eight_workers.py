@@ -78,14 +78,10 @@ def test_a_plan_in_postgresql_is_read_back_whole(tmp_path: Path, server: Server)
 def test_claims_of_two_stores_on_one_server_exclude_each_other(
     tmp_path: Path, server: Server
 ) -> None:
-    plan, place = toy_plan(), server.url
-    one, other = (
-        Claims(
-            ExperimentStore(tmp_path / name), Storage(ExperimentStore(tmp_path), server.url), "x"
-        )
-        for name in ("a", "b")
-    )
+    plan = toy_plan()
     held: list[PlannedRun] = []
-    for claims in (one, other):
+    for name in ("a", "b"):
+        store = ExperimentStore(tmp_path / name)
+        claims = Claims(store, Storage(store, server.url), "shared")
         held += [claim.run for claim in claims.take(plan.arms, plan.runs)]
     assert held == plan.runs[:2]

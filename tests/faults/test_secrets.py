@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 import traceback
 from collections.abc import Iterator
@@ -224,6 +226,61 @@ def test_the_search_for_secrets_finds_them(tmp_path: Path) -> None:
 
 
 # Sweeps -----------------------------------------------------------------------------------------
-# Records, plan.json, provenance, logs, attributes of studies and trials, and the files of Hydra and
-# submitit are searched with `leaks(runs_dir, PASSWORD, API_KEY)`, after a sweep that was launched
-# with storage='${oc.env:STORAGE_URL}'.
+SWEEP = (
+    "model=lab32",
+    "method=lora",
+    "objective.learning_rate=1e-3,1e-2",
+    "objective.steps=2",
+    "evaluation.eval_every=1",
+    "evaluation.final_window=1",
+    "evaluation.eval_prompts=16",
+    "task.train_prompts=64",
+    "name=tiny",
+    "runs_dir=runs",
+    "workers=2",
+    "tracker=wandb",
+)
+
+
+def sweep(
+    directory: Path, storage: str, environ: dict[str, str], *further: str
+) -> subprocess.CompletedProcess[bytes]:
+    command = [sys.executable, "-m", "study", "-m", *SWEEP, f"storage='{storage}'", *further]
+    keys = {"WANDB_API_KEY": API_KEY, **environ}
+    return subprocess.run(
+        command, cwd=directory, env={**os.environ, **keys}, capture_output=True, check=False
+    )
+
+
+@pytest.mark.cluster
+@pytest.mark.timeout(180)
+@pytest.mark.parametrize("launcher", ["local", "submitit_local"])
+def test_a_sweep_leaves_no_secret_anywhere(tmp_path: Path, guarded: Guarded, launcher: str) -> None:
+    environ = {"STORAGE_URL": guarded.url()}
+    name = f"name={launcher}"
+    done = sweep(tmp_path, "${oc.env:STORAGE_URL}", environ, f"hydra/launcher={launcher}", name)
+    (tmp_path / "output").write_bytes(done.stdout + done.stderr)
+    assert done.returncode == 0, done.stderr.decode()
+    assert len(list(tmp_path.glob("runs/*/*/*/record.json"))) == 2
+    assert list(leaks(tmp_path, PASSWORD, API_KEY)) == []
+    with psycopg.connect(guarded.server.url, dbname="sweeps") as connection:
+        for table in ("studies", "study_user_attributes", "trial_user_attributes"):
+            rows = repr(connection.execute(f"SELECT * FROM {table}").fetchall()).encode()
+            assert not is_in(PASSWORD, rows) and not is_in(API_KEY, rows)
+
+
+@pytest.mark.timeout(120)
+def test_a_password_that_is_wrong_or_written_out_is_one_sentence(
+    tmp_path: Path, guarded: Guarded
+) -> None:
+    wrong = sweep(
+        tmp_path, "${oc.env:STORAGE_URL}", {"STORAGE_URL": guarded.url(password=f"{ENCODED}x")}
+    )
+    literal = sweep(tmp_path, guarded.url(), {})
+    for refused, reason in ((wrong, b"cannot be opened"), (literal, b"must not name a password")):
+        assert refused.returncode == 2
+        (line,) = [x for x in refused.stderr.splitlines() if x.startswith(b"error: ")]
+        assert reason in line
+        assert b"Traceback" not in refused.stderr
+        assert not is_in(PASSWORD, refused.stdout + refused.stderr)
+    assert list(leaks(tmp_path, PASSWORD, API_KEY)) == []
