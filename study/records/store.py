@@ -141,6 +141,11 @@ class ExperimentStore:
         results = sorted((self.run_dir(arm, run_id) / "attempts").glob("*/result.json"))
         return results[0].parent if results else None
 
+    def clear_published(self, arm: str, run_id: str) -> None:
+        """Remove what a worker that died right after it published left of the attempt."""
+        for result in (self.run_dir(arm, run_id) / "attempts").glob("*/result.json"):
+            shutil.rmtree(result.parent, ignore_errors=True)
+
     def new_attempt(self, arm: str, run_id: str) -> Path:
         """Create the directory of the next attempt at a run.
 

@@ -120,6 +120,7 @@ class Claims:
         if record is None:
             self._end(trial.trial_id, TrialState.FAIL, {"status": "killed", "spent": False})
         else:  # its holder died between record and tell
+            self._store.clear_published(arm, trial.run_id)
             self._tell(trial.trial_id, record)
 
     def _claim(self, run: PlannedRun, arm: Arm) -> Claim:
