@@ -15,7 +15,7 @@ import yaml
 from hydra.core.config_store import ConfigStore
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.errors import HydraException
+from hydra.errors import HydraException, OverrideParseException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
@@ -27,6 +27,7 @@ CONFIG_NAME = "study"
 YAML_DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 """The one in C, where PyYAML was built with it: a sweep writes the configuration of every run."""
 EARLY_STOPPING = "experiment.early_stopping"
+MODES = ("experiment.ablate", "experiment.best", "experiment.refine")
 
 SCHEMAS: dict[tuple[str | None, str], type] = {
     (None, "schema_study"): c.StudyConfig,
@@ -117,12 +118,14 @@ def override_key(override: str) -> str:
 
 
 def check_experiment_keys(overrides: Sequence[str]) -> None:
-    """Refuse ``experiment.KEY=`` where no experiment was chosen, on which Hydra fails an assertion,
-    and early stopping by command line, which would take an experiment its question.
+    """Refuse ``experiment.KEY=`` where no experiment was chosen, or a key of a search mode that its
+    file does not choose, on which Hydra fails an assertion; and early stopping by command line,
+    which would take an experiment its question.
 
     Raises:
         ValueError: naming the override.
     """
+    _check_modes(overrides)
     keys = [override_key(override) for override in overrides]
     orphans = [key for key in keys if key.startswith("experiment.")]
     if orphans and "experiment" not in keys:
@@ -136,16 +139,32 @@ def check_experiment_keys(overrides: Sequence[str]) -> None:
             )
 
 
+def _check_modes(overrides: Sequence[str]) -> None:
+    set_here = [(k, m) for k in map(override_key, overrides) for m in MODES if k.startswith(m)]
+    for _, path in _experiment_files(overrides) if set_here else ():
+        chosen = OmegaConf.load(path)
+        for key, mode in set_here:
+            if OmegaConf.select(chosen, mode) is None:
+                raise ValueError(
+                    f"{key} needs a block {mode.partition('.')[2]} in {path.name}: a search mode "
+                    "is chosen by the experiment's file alone"
+                )
+
+
+def _experiment_files(overrides: Sequence[str]) -> Iterator[tuple[str, Path]]:
+    for override in overrides:
+        path = CONF_DIR / "experiment" / f"{override.partition('=')[2]}.yaml"
+        if override_key(override) == "experiment" and path.is_file():
+            yield override, path
+
+
 def check_experiment_launcher(overrides: Sequence[str]) -> None:
     """Refuse an experiment whose defaults choose a launcher, which Hydra would pass over.
 
     Raises:
         ValueError: naming the experiment and the command-line override that has an effect.
     """
-    for override in overrides:
-        path = CONF_DIR / "experiment" / f"{override.partition('=')[2]}.yaml"
-        if override_key(override) != "experiment" or not path.is_file():
-            continue
+    for override, path in _experiment_files(overrides):
         defaults = OmegaConf.select(OmegaConf.load(path), "defaults", default=[])
         for choice in (d for d in defaults if OmegaConf.is_dict(d)):
             for key, value in choice.items():
@@ -195,6 +214,12 @@ def user_errors() -> Iterator[None]:
 
 def one_sentence(error: BaseException) -> str:
     """What a Hydra or OmegaConf exception says, in one sentence with a near key as a hint."""
+    if isinstance(error, OverrideParseException):  # its own text may quote a password
+        key = override_key(error.override)
+        return (
+            f"{key}: Hydra cannot read this override; write KEY=VALUE, and a value with '=', "
+            f"quotes or brackets in it twice quoted, \"{key}='VALUE'\""
+        )
     text = "\n".join(str(e) for e in (error, error.__cause__) if e is not None)
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     option = re.search(
@@ -205,13 +230,26 @@ def one_sentence(error: BaseException) -> str:
     unknown = re.search(r"Key '([^']+)' (?:is not in struct|not in '(\w+)')", text)
     shown = re.search(r"(?:Could not override '|full_key: )([\w.]+)", text)
     if unknown:
-        return _unknown_key(shown.group(1) if shown else unknown.group(1), unknown.group(2))
+        return _unknown_key(
+            _whole_key(shown and shown.group(1), unknown.group(1)), unknown.group(2)
+        )
+    unset = re.search(r"Environment variable '([^']+)' not found", text)
+    if unset:
+        where = f"{shown.group(1)}: " if shown else ""
+        return f"{where}the environment variable {unset.group(1)} is not set"
     if "issing mandatory value" in text and shown:
         return f"{shown.group(1)} must be set"
     wrong = next((x for x in lines if x.startswith("Value ")), None)
     if wrong:
         return f"{shown.group(1)}: {wrong}" if shown else wrong
     return lines[0] if lines else type(error).__name__
+
+
+def _whole_key(shown: str | None, unknown: str) -> str:
+    """A key inside an override's value, as in ``a={b: 1}``, is shown without the override's own."""
+    if shown is None or shown.endswith(unknown):
+        return shown or unknown
+    return f"{shown}.{unknown}"
 
 
 def _unknown_option(path: str, options: list[str]) -> str:

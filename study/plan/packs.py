@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from fractions import Fraction
+from functools import cache
 
 from study.config import RunConfig
 from study.plan.arms import Arm
@@ -82,16 +83,16 @@ class Packer:
         self, waiting: Iterable[PlannedRun], inside: Iterable[PlannedRun], most: int
     ) -> list[PlannedRun]:
         """At most ``most`` of ``waiting``, in their order, that fit in beside ``inside``."""
-        keys = {name: pack_key(arm) for name, arm in self.arms.items()}
+        key_of = cache(lambda arm: pack_key(self.arms[arm]))
         room = 1 - sum(self.share(run) for run in inside)
         joined: list[PlannedRun] = []
         key = self.key
         for run in waiting:
             if len(joined) >= most or room <= 0:
                 break
-            key = key or keys[run.arm]
+            key = key or key_of(run.arm)
             fresh_process = self.key is None or run.run_id not in self.alone
-            if fresh_process and keys[run.arm] == key and self.share(run) <= room:
+            if fresh_process and key_of(run.arm) == key and self.share(run) <= room:
                 joined.append(run)
                 room -= self.share(run)
         return joined

@@ -24,6 +24,8 @@ from study.records.record import SCHEMA_VERSION, Record
 LOCK_POLL_S = 0.005
 """How often a lock that another process holds is tried again; critical sections take milliseconds.
 """
+REOPENED = 0
+"""Number of the attempt under which it is noted that a run was reopened; real ones begin at 1."""
 PUBLISHED = ("config.yaml", "provenance.json", "metrics.jsonl", "evaluations.parquet",
              "samples.jsonl", "adapter", "model")  # fmt: skip
 """What moves from the attempt's directory to the run's when a result is published."""
@@ -133,7 +135,8 @@ class ExperimentStore:
                 draft = attempt_dir / "record.json"
                 write_json(draft, asdict(record), sync=True)
                 os.link(draft, run_dir / "record.json")
-            shutil.rmtree(attempt_dir)
+            # It is gone if another worker took it for a dead one's and published it.
+            shutil.rmtree(attempt_dir, ignore_errors=True)
         return first
 
     def finished_attempt(self, arm: str, run_id: str) -> Path | None:
@@ -173,7 +176,9 @@ class ExperimentStore:
         spent: bool = True,
         pack: int = 1,
     ) -> None:
-        """Note a failed attempt.
+        """Note a failed attempt, once.
+
+        A worker that slept may come back to an attempt that another has noted as a dead one's.
 
         Args:
             arm: The run's arm.
@@ -188,12 +193,15 @@ class ExperimentStore:
         line = {"attempt": attempt, "status": status, "reason": reason, "spent": spent}
         line |= {"pack": pack} if pack > 1 else {}
         path = self._attempts_path(arm, run_id)
-        whole = [*self._attempt_lines(arm, run_id), {**line, "time": now()}]
+        noted = self._attempt_lines(arm, run_id)
+        if attempt != REOPENED and any(entry["attempt"] == attempt for entry in noted):
+            return
+        whole = [*noted, {**line, "time": now()}]
         write_text(path, "".join(json.dumps(entry) + "\n" for entry in whole))
 
     def reopen(self, arm: str, run_id: str) -> None:
         """Forgive a run its spent retries; its history stays."""
-        self.append_attempt(arm, run_id, 0, "reopened", "retry=true", spent=False)
+        self.append_attempt(arm, run_id, REOPENED, "reopened", "retry=true", spent=False)
 
     def attempts(self, arm: str, run_id: str) -> list[dict[str, Any]]:
         """Failed attempts of a run since it was last reopened."""
@@ -215,7 +223,13 @@ class ExperimentStore:
 
 
 def _read_record(path: Path) -> Record:
-    data = json.loads(path.read_text())
+    try:
+        data = json.loads(path.read_text())
+    except json.JSONDecodeError as error:  # records are synced: a disk lost it, or a hand
+        raise ValueError(
+            f"{path} cannot be read as a record ({error}); move it away, and its run is trained "
+            "again"
+        ) from error
     if data.get("schema_version") != SCHEMA_VERSION:
         raise ValueError(
             f"{path} has schema_version {data.get('schema_version')!r}, this program reads "

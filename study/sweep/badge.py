@@ -79,8 +79,8 @@ def describe_badge(badge: dict[str, Any]) -> str:
         text = f"{runs[0]['arm']} lr={runs[0]['learning_rate']:g} seed={runs[0]['seed']}"
         return f"{text} step {steps}" + (f" accuracy {best:.3f}" if known else "")
     arms = Counter(run["arm"] for run in runs)
-    text = f"{len(runs)} runs ({', '.join(f'{n} {arm}' for arm, n in arms.items())})"
-    return f"{text}, step {steps}" + (f", best accuracy {best:.3f}" if known else "")
+    text = f"{len(runs)} runs at step {steps}" + (f", best accuracy {best:.3f}" if known else "")
+    return f"{text} ({', '.join(f'{n} {arm}' for arm, n in arms.items())})"
 
 
 def _span(runs: list[dict[str, Any]]) -> str:

@@ -9,7 +9,6 @@ the same in a plan of a hundred runs and of ten thousand.
 from __future__ import annotations
 
 import itertools
-import json
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -20,7 +19,6 @@ from typing import Any
 
 import optuna
 from optuna.exceptions import UpdateFinishedTrialError
-from optuna.study import StudyDirection
 from optuna.trial import TrialState
 
 from study.plan.arms import Arm
@@ -30,6 +28,7 @@ from study.records.store import ExperimentStore
 from study.sweep.leases import RENEW_EVERY_S, is_fresh, new_lease, process_lives
 from study.sweep.pruning import RatePruner
 from study.sweep.storage import RunningTrial, Storage, patiently
+from study.sweep.studies import Studies
 from study.sweep.trials import attributes, new_trial, outcome
 
 
@@ -65,32 +64,44 @@ class Claims:
             experiment: The experiment's name: studies are called ``EXPERIMENT/ARM/PHASE``.
         """
         self.storage = storage
-        self._store = store
+        self.store = store
         self._experiment = experiment
-        self._study_ids: dict[str, int] = {}
+        self.studies = Studies(storage, experiment)
         self._token = uuid.uuid4().hex
         self._held: set[int] = set()
         """Trials that were claimed with this token and have not ended."""
 
     @patiently
     def take(
-        self, arms: Mapping[str, Arm], runs: Iterable[PlannedRun], pick: Pick = first_of
+        self,
+        arms: Mapping[str, Arm],
+        runs: Callable[[], Iterable[PlannedRun]],
+        pick: Pick = first_of,
     ) -> list[Claim]:
-        """Claim those of ``runs`` that ``pick`` chooses among the free ones, in their order."""
+        """Claim those runs that ``pick`` chooses among the free ones, in their order.
+
+        Args:
+            arms: Arms of the plan.
+            runs: Gives the open runs; asked again if the database went away in between.
+            pick: The choice.
+        """
         with self.storage.lock(self._experiment):
-            return [self._claim(run, arms[run.arm]) for run in pick(self._free(runs))]
+            claims = [self._claim(run, arms[run.arm]) for run in pick(self._free(runs()))]
+        # Only now: those of a pack that was made by half are nobody's, and ended by the next look.
+        self._held |= {claim.trial_id for claim in claims}
+        return claims
 
     @patiently
     def held(self, plan: Plan) -> set[str]:
         """Runs of the plan that any worker holds, by id."""
-        names = {self._study_name(run) for run in plan.runs}
+        names = {self.studies.name_of(run) for run in plan.runs}
         return set().union(*(self._held_in(name) for name in sorted(names)))
 
     def _free(self, runs: Iterable[PlannedRun]) -> Iterator[PlannedRun]:
         """Runs that nobody holds; each study is looked at once, when it is first asked for."""
         held: dict[str, set[str]] = {}
         for run in runs:
-            name = self._study_name(run)
+            name = self.studies.name_of(run)
             if name not in held:
                 held[name] = self._held_in(name)
             if run.run_id not in held[name]:
@@ -100,7 +111,7 @@ class Claims:
         """Runs of a study that somebody holds; stale claims are ended on the way."""
         lives = cache(process_lives)  # one worker holds many runs
         held: set[str] = set()
-        for trial in self.storage.running(self._study_id(name)):
+        for trial in self.storage.running(self.studies.id_of(name)):
             if self._is_held(trial, lives):
                 held.add(trial.run_id)
             else:
@@ -115,19 +126,24 @@ class Claims:
 
     def _reap(self, name: str, trial: RunningTrial) -> None:
         """End a stale claim."""
-        arm = name.removeprefix(f"{self._experiment}/").rpartition("/")[0]
-        record = self._store.record(arm, trial.run_id)
-        if record is None:
+        arm = self.studies.arm_of(name)
+        record = self.store.record(arm, trial.run_id)
+        if record is None or trial.run_id in self._told(name):
             self._end(trial.trial_id, TrialState.FAIL, {"status": "killed", "spent": False})
         else:  # its holder died between record and tell
-            self._store.clear_published(arm, trial.run_id)
+            self.store.clear_published(arm, trial.run_id)
             self._tell(trial.trial_id, record)
+
+    def _told(self, name: str) -> set[str]:
+        """Runs of a study whose record a trial holds."""
+        trials = self.storage.trials.get_all_trials(self.studies.id_of(name), deepcopy=False)
+        ended = (trial for trial in trials if trial.state.is_finished())
+        return {str(t.user_attrs["run_id"]) for t in ended if "record" in t.user_attrs}
 
     def _claim(self, run: PlannedRun, arm: Arm) -> Claim:
         trial = new_trial(run, arm, TrialState.RUNNING, lease=self._lease())
-        study_id = self._study_id(self._study_name(run))
+        study_id = self.studies.id_of(self.studies.name_of(run))
         trial_id = self.storage.trials.create_new_trial(study_id, template_trial=trial)
-        self._held.add(trial_id)
         return Claim(run=run, trial_id=trial_id, renewed_at=time.monotonic())
 
     def _lease(self) -> dict[str, Any]:
@@ -188,49 +204,22 @@ class Claims:
     @patiently
     def stops_early(self, claim: Claim, pruner: RatePruner) -> str | None:
         """Why ``pruner`` ends a run, after what was reported of its arm; None if it goes on."""
-        name = self._study_name(claim.run)
+        name = self.studies.name_of(claim.run)
         optuna_study = optuna.load_study(study_name=name, storage=self.storage.trials)
         return pruner.reason(optuna_study, self.storage.trials.get_trial(claim.trial_id))
 
     @patiently
     def curves(self, plan: Plan) -> dict[str, dict[int, float]]:
         """Accuracies by step of every search run, by id; of several attempts the latest."""
-        names = {self._study_name(run) for run in plan.runs if run.phase == "search"}
+        names = {self.studies.name_of(run) for run in plan.runs if run.phase == "search"}
         return {
             str(trial.user_attrs["run_id"]): trial.intermediate_values
             for name in sorted(names)
-            for trial in self.storage.trials.get_all_trials(self._study_id(name), deepcopy=False)
+            for trial in self.storage.trials.get_all_trials(
+                self.studies.id_of(name), deepcopy=False
+            )
             if trial.intermediate_values
         }
-
-    @patiently
-    def describe(self, plan: Plan, content: Mapping[str, Any], selections: Any) -> None:
-        """Keep the plan in the storage, and with each study what its trials are about.
-
-        Args:
-            plan: The plan.
-            content: What ``plan.json`` holds.
-            selections: Content of the selections, by arm.
-        """
-        for arm, phase in dict.fromkeys((run.arm, run.phase) for run in plan.runs):
-            study_id = self._study_id(f"{self._experiment}/{arm}/{phase}")
-            rates = plan.arms[arm].learning_rates
-            facts = {
-                "experiment": self._experiment,
-                "arm": arm,
-                "phase": phase,
-                "factors": plan.arms[arm].factors,
-                "learning_rates": rates,
-            }
-            self._set_attributes(study_id, facts)
-        study_id = self._study_id(f"{self._experiment}/plan")
-        self._set_attributes(study_id, {"plan": content, "selections": selections})
-
-    def _set_attributes(self, study_id: int, facts: Mapping[str, Any]) -> None:
-        known = self.storage.trials.get_study_user_attrs(study_id)
-        for key, value in json.loads(json.dumps(facts)).items():  # tuples come back as lists
-            if known.get(key) != value:
-                self.storage.trials.set_study_user_attr(study_id, key, value)
 
     @patiently
     def settle(self, plan: Plan, records: Mapping[str, Record]) -> None:
@@ -243,8 +232,7 @@ class Claims:
             for arm, phase in dict.fromkeys((run.arm, run.phase) for run in plan.runs):
                 name = f"{self._experiment}/{arm}/{phase}"
                 self._held_in(name)
-                trials = self.storage.trials.get_all_trials(self._study_id(name), deepcopy=False)
-                told = {t.user_attrs["run_id"] for t in trials if "record" in t.user_attrs}
+                told = self._told(name)
                 for run in plan.cells(arm, phase):
                     if run.run_id in records and run.run_id not in told:
                         self._restore(run, plan.arms[arm], records[run.run_id])
@@ -253,14 +241,14 @@ class Claims:
     def reopen(self, run: PlannedRun, arm: Arm) -> None:
         """Say that a run is forgiven its spent retries."""
         trial = new_trial(run, arm, TrialState.FAIL, status="reopened", spent=False)
-        study_id = self._study_id(self._study_name(run))
+        study_id = self.studies.id_of(self.studies.name_of(run))
         self.storage.trials.create_new_trial(study_id, template_trial=trial)
 
     def _restore(self, run: PlannedRun, arm: Arm, record: Record) -> None:
         state, values = outcome(record)
         trial = new_trial(run, arm, state, values, **attributes(record))
-        trial.intermediate_values = self._store.accuracies(run.arm, run.run_id)
-        study_id = self._study_id(self._study_name(run))
+        trial.intermediate_values = self.store.accuracies(run.arm, run.run_id)
+        study_id = self.studies.id_of(self.studies.name_of(run))
         self.storage.trials.create_new_trial(study_id, template_trial=trial)
 
     def _tell(self, trial_id: int, record: Record) -> None:
@@ -279,21 +267,3 @@ class Claims:
             for key, value in attributes.items():
                 self.storage.trials.set_trial_user_attr(trial_id, key, value)
             self.storage.trials.set_trial_state_values(trial_id, state, values)
-
-    def _study_name(self, run: PlannedRun) -> str:
-        return f"{self._experiment}/{run.arm}/{run.phase}"
-
-    def _study_id(self, name: str) -> int:
-        if name not in self._study_ids:
-            try:
-                found = self.storage.trials.get_study_id_from_name(name)
-            except KeyError:
-                found = self._new_study(name)
-            self._study_ids[name] = found
-        return self._study_ids[name]
-
-    def _new_study(self, name: str) -> int:
-        try:
-            return self.storage.trials.create_new_study([StudyDirection.MAXIMIZE], name)
-        except optuna.exceptions.DuplicatedStudyError:  # another launch was faster
-            return self.storage.trials.get_study_id_from_name(name)

@@ -47,14 +47,13 @@ def sweep(arguments: Sequence[str], launch: Launch) -> int:
     """
     console = Console()
     assembled = assemble(arguments)
-    store = prepare(assembled, console)
-    if assembled.config.dry_run:
-        console.print("dry run: nothing was started")
+    claims = prepare(assembled, console)
+    if claims is None:
         return 0
-    path = str(store.path).replace("\\", "\\\\").replace("'", "\\'")
+    path = str(assembled.path).replace("\\", "\\\\").replace("'", "\\'")
     worker = [*assembled.fixed, f"worker_of='{path}'"]
     return _watch(
-        console, store, assembled.config, None, lambda: launch([worker] * assembled.config.workers)
+        console, claims, assembled.config, None, lambda: launch([worker] * assembled.config.workers)
     )
 
 
@@ -62,17 +61,16 @@ def run_single(config: StudyConfig) -> int:
     """Carry out ``python -m study ...``: a plan of one, drained by a worker in this process."""
     console = Console()
     assembled = assemble_single(config)
-    store = prepare(assembled, console)
-    if config.dry_run:
-        console.print("dry run: nothing was started")
+    claims = prepare(assembled, console)
+    if claims is None:
         return 0
     wanted = assembled.run_ids
 
     def work() -> list[str]:
-        serve(store.path, replace(config, workers=1), wanted)
+        serve(assembled.path, replace(config, workers=1), wanted)
         return []
 
-    return _watch(console, store, config, wanted, work)
+    return _watch(console, claims, config, wanted, work)
 
 
 def serve(path: Path, settings: StudyConfig, wanted: Collection[str] | None = None) -> None:
@@ -95,13 +93,17 @@ def _interrupt(signum: int, frame: object) -> None:
     raise KeyboardInterrupt
 
 
-def prepare(assembled: Assembled, console: Console) -> ExperimentStore:
+def prepare(assembled: Assembled, console: Console) -> Claims | None:
     """Merge the plan with what is on disk, print the bill, write the plan unless it is a dry run.
+
+    Returns:
+        The experiment's claims; None after a dry run.
 
     Raises:
         ValueError: if the experiment on disk has another meaning.
     """
     store, settings = ExperimentStore(assembled.path), assembled.config
+    claims = None
     if settings.dry_run:
         plan, engine = _merged(store, assembled)
         state = State(plan=plan, records=published(store, plan.runs))
@@ -118,7 +120,9 @@ def prepare(assembled: Assembled, console: Console) -> ExperimentStore:
     costs = bill(state.plan, settings.workers, settings.price_per_hour, measured)
     print_bill(console, state, costs, store.path)
     print_engine(console, state.plan, engine, settings.engine.pack_size)
-    return store
+    if settings.dry_run:
+        console.print("dry run: nothing was started")
+    return claims
 
 
 def _opened(store: ExperimentStore, claims: Claims, *, retry: bool) -> State:
@@ -145,11 +149,12 @@ def _merged(store: ExperimentStore, assembled: Assembled) -> tuple[Plan, EngineC
 
 def _watch(
     console: Console,
-    store: ExperimentStore,
+    claims: Claims,
     settings: StudyConfig,
     wanted: Collection[str] | None,
     work: Callable[[], list[str]],
 ) -> int:
+    store = claims.store
     interrupted, died, began = False, [], time.monotonic()
     try:
         with mirroring(store, settings.tracker), ProgressView(console, store, wanted):
@@ -157,6 +162,7 @@ def _watch(
     except KeyboardInterrupt:
         interrupted = True
     state = read_state(store).only(wanted)
+    claims.held(state.plan)  # what dead workers left running in the storage ends here
     print_summary(console, state, store.path)
     selections = {arm: Selection(**data) for arm, data in store.read_selections().items()}
     print_path(console, state.plan, state.records, selections)

@@ -74,8 +74,8 @@ class Holder:
         def pick(free: Iterable[PlannedRun]) -> list[PlannedRun]:
             return self._affordable(self._packer(key).joining(free, members, fair))
 
-        free = self.board.untaken(besides={run.run_id for run in members})
-        return self.claims.take(self.plan.arms, free, pick)
+        ours = {run.run_id for run in members}
+        return self.claims.take(self.plan.arms, lambda: self.board.untaken(besides=ours), pick)
 
     def _affordable(self, chosen: list[PlannedRun]) -> list[PlannedRun]:
         if self.budget == BudgetConfig():
@@ -111,8 +111,11 @@ class Holder:
         """Make an attempt's result the run's record, and tell the score of whatever record won."""
         first = True
         if directory is not None:
-            record = Record(**json.loads((directory / "result.json").read_text()))
-            first = self.store.publish(record, directory)
+            try:
+                record = Record(**json.loads((directory / "result.json").read_text()))
+                first = self.store.publish(record, directory)
+            except FileNotFoundError:  # whoever took the run over has published this very attempt
+                first = False
         published = self.store.record(claim.run.arm, claim.run.run_id)
         assert published is not None
         self.claims.finish(claim, published, first=first)

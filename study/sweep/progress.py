@@ -18,6 +18,7 @@ from study.records.record import Record
 from study.records.store import ExperimentStore
 from study.sweep.outlook import Outlook, Watch
 from study.sweep.schedule import State
+from study.sweep.search import to_come
 from study.sweep.table import headline, outlook_table, worker_lines
 from study.sweep.wording import duration, plain
 
@@ -70,7 +71,8 @@ def engine_line(plan: Plan, engine: EngineChoice, asked: int | None) -> str:
 
 def print_summary(console: Console, state: State, path: Path) -> None:
     """Statuses by arm, what was given up, and the next command."""
-    title = f"{path.name}: {len(state.records)} of {len(state.plan.runs)} runs done"
+    planned = len(state.plan.runs) + to_come(state.plan, state.records)
+    title = f"{path.name}: {len(state.records)} of {planned} runs done"
     table = Table(title=plain(title), padding=(0, 1, 0, 0))
     table.add_column("arm", overflow="fold")
     statuses = sorted({record.status for record in state.records.values()})

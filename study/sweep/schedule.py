@@ -219,4 +219,4 @@ def write_plan(store: ExperimentStore, claims: Claims, plan: Plan) -> None:
     """Write a plan to its directory and to the storage; call under the store's lock."""
     content = to_json(plan)
     store.write_plan(content)
-    claims.describe(plan, content, store.read_selections())
+    claims.studies.describe(plan, content, store.read_selections())

@@ -71,22 +71,29 @@ class Worker:
             DiskFullError: if there is no room left; the runs under way are given back.
             StorageAwayError: if the storage stayed away.
         """
-        board, idle_s = self.holder.board, POLL_S
         try:
-            self.badge.show([])
-            board.refresh()
-            while board.open_count:
-                if self._carry_out():
-                    idle_s = POLL_S
-                elif self.holder.out_of_budget:
-                    return
-                else:  # others hold what is left, and may leave it
-                    self.badge.show([])
-                    time.sleep(idle_s)
-                    idle_s = min(MOST_IDLE_S, 1.5 * idle_s)
-                board.refresh()
+            self._drain()
+        except OSError as error:
+            if not is_disk_full(error):
+                raise
+            raise DiskFullError(self.holder.store.path) from error
         finally:
             self.badge.remove()
+
+    def _drain(self) -> None:
+        board, idle_s = self.holder.board, POLL_S
+        self.badge.show([])
+        board.refresh()
+        while board.open_count:
+            if self._carry_out():
+                idle_s = POLL_S
+            elif self.holder.out_of_budget:
+                return
+            else:  # others hold what is left, and may leave it
+                self.badge.show([])
+                time.sleep(idle_s)
+                idle_s = min(MOST_IDLE_S, 1.5 * idle_s)
+            board.refresh()
 
     def _carry_out(self) -> bool:
         """Train one pack from its first run to its last; False if there was nothing to claim."""
@@ -99,10 +106,9 @@ class Worker:
             pack.take_back()
             raise
         except OSError as error:
-            if not is_disk_full(error):
-                raise
-            pack.take_back()
-            raise DiskFullError(self.holder.store.path) from error
+            if is_disk_full(error):
+                pack.take_back()
+            raise
         return claimed
 
     def _engine(self, pack: Pack) -> str:

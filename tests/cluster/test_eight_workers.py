@@ -69,7 +69,7 @@ def test_a_plan_in_postgresql_is_read_back_whole(tmp_path: Path, server: Server)
     store = ExperimentStore(tmp_path)
     plan = toy_plan()
     claims = Claims(store, Storage(store, server.url), "read-back")
-    claims.describe(plan, to_json(plan), {})
+    claims.studies.describe(plan, to_json(plan), {})
     trials = Storage(store, server.url).trials
     study_id = trials.get_study_id_from_name("read-back/plan")
     assert trials.get_study_user_attrs(study_id)["plan"]["experiment"]["name"] == "toy"
@@ -83,5 +83,5 @@ def test_claims_of_two_stores_on_one_server_exclude_each_other(
     for name in ("a", "b"):
         store = ExperimentStore(tmp_path / name)
         claims = Claims(store, Storage(store, server.url), "shared")
-        held += [claim.run for claim in claims.take(plan.arms, plan.runs)]
+        held += [claim.run for claim in claims.take(plan.arms, lambda: plan.runs)]
     assert held == plan.runs[:2]

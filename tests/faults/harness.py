@@ -221,11 +221,16 @@ class Sweep:
     def _check_storage(self) -> None:
         trials = Storage(self.store, self.storage).trials
         told: Counter[str] = Counter()
+        ended: dict[str, list[str]] = {}
         for optuna_study in trials.get_all_studies():
             for trial in trials.get_all_trials(optuna_study._study_id, deepcopy=False):
                 assert trial.state is not TrialState.RUNNING
-                told[trial.user_attrs["run_id"]] += "record" in trial.user_attrs
-        assert told == dict.fromkeys(self.expected.records, 1)
+                run_id = trial.user_attrs["run_id"]
+                told[run_id] += "record" in trial.user_attrs
+                how = f"{trial.number} {trial.state.name} {trial.user_attrs.get('status')}"
+                ended.setdefault(run_id, []).append(how)
+        odd = {k: ended.get(k) for k in self.expected.records if told[k] != 1}
+        assert not odd
 
     def kill_at_random(self, workers: int, kills: int, step_s: float = 0.05) -> None:
         """SIGKILL a random process of a random worker's family, so many times, then finish."""

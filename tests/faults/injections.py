@@ -7,6 +7,7 @@ no hooks. What has struck leaves a marker, so that the next launch is spared it.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pydoc
@@ -74,6 +75,15 @@ def _hang() -> None:
     time.sleep(3600)
 
 
+def fill(ballast: Path) -> None:
+    """Leave no room on the disk of a file."""
+    with ballast.open("ab", buffering=0) as file:
+        for size in (1 << 16, 1 << 12, 1):
+            with contextlib.suppress(OSError):
+                while file.write(bytes(size)) == size:
+                    pass
+
+
 ACTIONS: dict[str, Callable[[], None]] = {
     "kill": _kill,
     "leave": lambda: os._exit(7),
@@ -82,6 +92,7 @@ ACTIONS: dict[str, Callable[[], None]] = {
     "out of memory": _raise(MemoryError("injected")),
     "error": _raise(RuntimeError("injected")),
     "hang": _hang,
+    "fill the disk": lambda: fill(Path(os.environ["FAULT_BALLAST"])),
 }
 ON_ENGINE = ("leave", "sys.exit(0)", "sys.exit(3)", "out of memory", "error", "hang")
 """What an engine may do to its process beside dying."""

@@ -62,12 +62,26 @@ from study.config import EarlyStoppingConfig, FullMethod, LoraMethod
         (["experiment=quickstart", "experiment.seeds.search=[]"], "search is not empty"),
         (["experiment=quickstart", "+experiment.arms.report=[]"], "cannot be called 'report'"),
         (["workers=0"], "workers >= 1 must hold"),
+        (
+            ["experiment=quickstart", "experiment.refine.points=4"],
+            r"experiment.refine.points needs a block refine in quickstart.yaml",
+        ),
+        (["experiment=quickstart", "+experiment.ablate={source: full}"], "a block ablate in"),
+        (["experiment=refined_rate", "experiment.refine={pts: 3}"], r"refine.pts is not a key of"),
+        (["storage='${oc.env:NOT_SET_HERE}'"], "storage: the environment variable NOT_SET_HERE is"),
+        (["storage=postgresql://me@h/d?sslmode=require"], "twice quoted, \"storage='VALUE'\""),
     ],
 )
 def test_bad_input_is_one_sentence(overrides: list[str], message: str) -> None:
     with pytest.raises(ValueError, match=message) as caught:
         compose(overrides)
     assert "\n" not in str(caught.value)
+
+
+def test_an_override_that_cannot_be_read_shows_no_password() -> None:
+    with pytest.raises(ValueError, match="storage: Hydra cannot read this override") as caught:
+        compose(["storage=postgresql://me:sec'ret@dbhost/sweeps"])
+    assert "sec" not in str(caught.value)
 
 
 def test_defaults_compose_to_dataclasses() -> None:

@@ -91,6 +91,19 @@ def test_attempts_of_dead_workers_are_noted_and_cost_no_retry(tmp_path: Path) ->
     assert store.new_attempt("full", "abc").name == "3"
 
 
+def test_an_attempt_is_noted_once_by_whoever_is_first(tmp_path: Path) -> None:
+    store = ExperimentStore(tmp_path)
+    store.new_attempt("full", "abc")  # its worker sleeps
+    store.new_attempt("full", "abc")
+    store.append_attempt("full", "abc", 1, "failed", "it woke up")
+    (line,) = store.attempts("full", "abc")
+    assert (line["attempt"], line["reason"], line["spent"]) == (1, "its worker died", False)
+    store.reopen("full", "abc")
+    store.append_attempt("full", "abc", 2, "failed", "boom")
+    store.reopen("full", "abc")
+    assert store.attempts("full", "abc") == []
+
+
 def test_a_selection_is_written_once(tmp_path: Path) -> None:
     store = ExperimentStore(tmp_path)
     store.write_selection("full", {"learning_rate": 1e-4})

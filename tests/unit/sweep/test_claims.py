@@ -10,12 +10,15 @@ from typing import Any
 
 import optuna
 import pytest
+import sqlalchemy.exc
 from optuna.trial import TrialState
 
 from study.config import EarlyStoppingConfig
+from study.plan.arms import Arm
 from study.plan.experiment import PlannedRun, from_json, to_json
 from study.records.record import Record
 from study.records.store import ExperimentStore
+from study.sweep import storage as storage_module
 from study.sweep.claims import Claim, Claims, Pick, first_of
 from study.sweep.pruning import RatePruner
 from study.sweep.storage import Storage
@@ -34,7 +37,7 @@ def claims_of(store: ExperimentStore) -> Claims:
 
 
 def take(claims: Claims, runs: list[PlannedRun] = PLAN.runs, pick: Pick = first_of) -> list[Claim]:
-    return claims.take(PLAN.arms, runs, pick)
+    return claims.take(PLAN.arms, lambda: runs, pick)
 
 
 def three(free: Iterable[PlannedRun]) -> list[PlannedRun]:
@@ -97,7 +100,7 @@ def test_only_what_nobody_holds_is_offered_and_lazily(store: ExperimentStore) ->
         yield PLAN.runs[1]
         raise AssertionError("a worker that has what it wants looks no further")
 
-    assert [c.run for c in claims.take(PLAN.arms, until_the_first())] == [PLAN.runs[1]]
+    assert [c.run for c in claims.take(PLAN.arms, until_the_first)] == [PLAN.runs[1]]
     assert take(claims, pick=lambda runs: []) == []
 
 
@@ -238,6 +241,38 @@ def test_a_claim_whose_making_was_repeated_is_held_once(store: ExperimentStore) 
     assert states == [TrialState.FAIL, TrialState.RUNNING]
 
 
+def test_what_a_broken_connection_left_of_a_pack_is_claimed_again(
+    store: ExperimentStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    claims, made = claims_of(store), 0
+    claim = Claims._claim
+
+    def breaks_at_the_second(self: Claims, run: PlannedRun, arm: Arm) -> Claim:
+        nonlocal made
+        made += 1
+        if made == 2:
+            raise sqlalchemy.exc.OperationalError("", {}, Exception("gone"))
+        return claim(self, run, arm)
+
+    monkeypatch.setattr(storage_module, "RETRY_EVERY_S", 0.0)
+    monkeypatch.setattr(Claims, "_claim", breaks_at_the_second)
+    assert [c.run for c in take(claims, pick=three)] == PLAN.runs[:3]
+    states = [trial.state.name for trial in trials(claims)[PLAN.runs[0].run_id]]
+    assert states == ["FAIL", "RUNNING"]
+
+
+def test_a_claim_that_was_made_twice_is_told_once(store: ExperimentStore) -> None:
+    run = PLAN.runs[0]
+    let_a_worker_die(store)  # after it made the claim a second time, and told that one
+    publish(store, record(run, score_final=0.5))
+    claims = claims_of(store)
+    claims._restore(run, PLAN.arms[run.arm], record(run, score_final=0.5))
+    take(claims, [other for other in PLAN.runs[1:] if other.arm == run.arm])
+    first, second = trials(claims)[run.run_id]
+    assert (first.state, "record" in first.user_attrs) == (TrialState.FAIL, False)
+    assert second.value == 0.5
+
+
 def test_a_lost_claim_is_noticed_on_renewal(store: ExperimentStore) -> None:
     claims = claims_of(store)
     lost, kept, _ = take(claims, pick=three)
@@ -250,7 +285,7 @@ def test_a_lost_claim_is_noticed_on_renewal(store: ExperimentStore) -> None:
 def test_the_plan_travels_in_the_storage(store: ExperimentStore) -> None:
     claims = claims_of(store)
     content = to_json(PLAN)
-    claims.describe(PLAN, content, {"full": {"learning_rate": 2e-4}})
+    claims.studies.describe(PLAN, content, {"full": {"learning_rate": 2e-4}})
     named = {s.study_name: s.user_attrs for s in claims.storage.trials.get_all_studies()}
     assert named.keys() == {"toy/full/search", "toy/lora-r1/search", "toy/plan"}
     assert from_json(named["toy/plan"]["plan"]) == PLAN

@@ -228,7 +228,7 @@ def test_what_the_sweep_itself_writes_is_read(tmp_path: Path) -> None:
     records = {run_id: record for run_id, record in found if record is not None}
     claims = Claims(store, Storage(store), plan.experiment.name)
     claims.settle(plan, records)
-    claims.describe(plan, content, store.read_selections())
+    claims.studies.describe(plan, content, store.read_selections())
 
     stored, own = load(f"journal:{store.journal_path}"), load(directory)
     assert_same(stored, own)
