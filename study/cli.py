@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from study.compose import user_errors
+from study.records.store import is_disk_full
 
 SHOW_TRACE = os.environ.get("HYDRA_FULL_ERROR") == "1"
 """Hydra's own switch for traces, read before this program sets it for itself."""
@@ -23,6 +24,15 @@ def reporting_user_errors() -> Iterator[None]:
         if SHOW_TRACE:
             raise
         print(f"error: {error}", file=sys.stderr)
+        raise SystemExit(2) from None
+    except OSError as error:
+        if SHOW_TRACE or not is_disk_full(error):
+            raise
+        place = f" ({error.filename})" if error.filename else ""
+        print(
+            f"error: the disk is full{place}; free some space, then the same command resumes",
+            file=sys.stderr,
+        )
         raise SystemExit(2) from None
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)

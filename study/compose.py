@@ -230,9 +230,8 @@ def one_sentence(error: BaseException) -> str:
     unknown = re.search(r"Key '([^']+)' (?:is not in struct|not in '(\w+)')", text)
     shown = re.search(r"(?:Could not override '|full_key: )([\w.]+)", text)
     if unknown:
-        return _unknown_key(
-            _whole_key(shown and shown.group(1), unknown.group(1)), unknown.group(2)
-        )
+        whole = _whole_key(shown.group(1) if shown else "", unknown.group(1))
+        return _unknown_key(whole, unknown.group(2))
     unset = re.search(r"Environment variable '([^']+)' not found", text)
     if unset:
         where = f"{shown.group(1)}: " if shown else ""
@@ -245,11 +244,9 @@ def one_sentence(error: BaseException) -> str:
     return lines[0] if lines else type(error).__name__
 
 
-def _whole_key(shown: str | None, unknown: str) -> str:
+def _whole_key(shown: str, unknown: str) -> str:
     """A key inside an override's value, as in ``a={b: 1}``, is shown without the override's own."""
-    if shown is None or shown.endswith(unknown):
-        return shown or unknown
-    return f"{shown}.{unknown}"
+    return shown if shown.endswith(unknown) else f"{shown}.{unknown}".lstrip(".")
 
 
 def _unknown_option(path: str, options: list[str]) -> str:

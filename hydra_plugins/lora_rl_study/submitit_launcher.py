@@ -67,7 +67,7 @@ class SubmititLauncher(JobLauncher):
             executor = self.executor(self._folder(jobs[0]))
             submitted = executor.submit_array([SubmititJob(job.packed()) for job in jobs])
         numbers = sorted({job.job_id.partition("_")[0] for job in submitted})
-        print(f"submitted job {', '.join(numbers)}; its logs: {submitted[0].paths.folder}")
+        print(f"submitted as job {', '.join(numbers)}; logs: {submitted[0].paths.folder}")
         try:
             self._wait(submitted)
         except KeyboardInterrupt:

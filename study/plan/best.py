@@ -164,11 +164,19 @@ def reporting(plan: Plan, records: Mapping[str, Record], given_up: Collection[st
     return with_cells(plan, "report", _rates(dict.fromkeys(points)))
 
 
-def to_come(plan: Plan) -> tuple[int, int]:
-    """Search and report runs that are not planned yet, if every seed of a finalist has a score."""
+def to_come(plan: Plan, records: Collection[str] | None = None) -> tuple[int, int]:
+    """Search and report runs that are not planned yet, at most.
+
+    Args:
+        plan: The plan.
+        records: Ids of runs that have a result; None: of every planned one. While a trial has none,
+            every finalist may be one without report runs yet, whatever an earlier launch reported.
+    """
     seeds, best = plan.experiment.seeds, settings(plan)
-    report = sum(run.phase == "report" for run in plan.runs)
     search = (best.trials - len(trials(plan))) * len(seeds.search)
+    done = {run.run_id for run in plan.runs} if records is None else records
+    undecided = search or any(r.phase == "search" and r.run_id not in done for r in plan.runs)
+    report = 0 if undecided else sum(run.phase == "report" for run in plan.runs)
     return search, max(0, best.finalists * len(seeds.report) - report)
 
 

@@ -80,9 +80,9 @@ def _check_storage(old: Plan, new: Plan) -> None:
     """Workers that claim in two storages would train runs twice; single runs are claimed alone."""
     if old.storage != new.storage and old.experiment.kind != "single":
         raise ValueError(
-            f"an experiment keeps its storage: {old.experiment.name} has storage={old.storage}, "
-            f"got storage={new.storage}; to move it, stop its workers and change 'storage' in its "
-            "plan.json"
+            f"an experiment keeps its storage: {old.experiment.name} has storage="
+            f"{old.storage or 'null'}, got storage={new.storage or 'null'}; to move it, stop its "
+            "workers and change 'storage' in its plan.json"
         )
 
 

@@ -74,6 +74,8 @@ def check_storage(url: str, workers: int) -> None:
                 "(a journal file) or name a PostgreSQL server"
             )
         return
+    if url.startswith("postgres://"):
+        raise ValueError(f"storage must begin with postgresql://, not postgres://, got {place!r}")
     if re.match(r"postgresql(\+psycopg)?://[^/]*/[^/]+", url) is None:
         raise ValueError(
             "storage must be null (a journal file), sqlite:///FILE or "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import multiprocessing
 import signal
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from multiprocessing import forkserver
@@ -16,6 +17,9 @@ from typing import Any
 
 from study.sweep.child import LEAVING_SIGNALS, run_child
 from study.sweep.messages import PackAssignment
+
+FORKSERVER_ENDS_S = 0.5
+"""A killed process answers no more some time before its parent can see that it ended."""
 
 
 class Nursery:
@@ -33,7 +37,7 @@ class Nursery:
             target=run_child, args=(theirs, pack)
         )
         try:
-            process.start()
+            _start(process)
             theirs.close()  # or the end of the child would not end the pipe
             yield process, ours
         finally:
@@ -52,9 +56,21 @@ class Nursery:
                 # loads on first use.
                 preload = [engine_module, "study.sweep.child", "pandas", "pyarrow.vendored.version"]
                 self._context.set_forkserver_preload(preload)
-                with ignoring_interrupts():
-                    forkserver.ensure_running()
+        if self._context.get_start_method() == "forkserver":  # a new one, should it have died
+            with ignoring_interrupts():
+                forkserver.ensure_running()
         return self._context
+
+
+def _start(process: BaseProcess) -> None:
+    """Start a child, again if the forkserver was killed in this very moment."""
+    try:
+        process.start()
+    except (EOFError, ConnectionError):
+        time.sleep(FORKSERVER_ENDS_S)
+        with ignoring_interrupts():
+            forkserver.ensure_running()
+        process.start()
 
 
 @contextmanager

@@ -59,7 +59,7 @@ def to_come(plan: Plan, records: Mapping[str, Record]) -> int:
     if plan.experiment.ablate is not None:
         return ablate.to_come(plan, records)
     if plan.experiment.best is not None:
-        return sum(best.to_come(plan))
+        return sum(best.to_come(plan, records.keys()))
     seeds = plan.experiment.seeds
     silent = [arm for arm in plan.arms if not plan.cells(arm, "report")]
     further = sum(refine.to_come(plan).values())

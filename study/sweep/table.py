@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rich import box
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -15,8 +17,9 @@ WORKER_LINES = 6
 """Workers that are described one by one; of more, the rest is summed up."""
 OTHER_LINES = 6
 """Headline of up to two lines, column names, rule, folded row, and the cursor's line."""
-OTHER_COLUMNS = 68
-"""Widest content of the columns beside the arm's."""
+SHORTEST_NAME = 12
+COLUMN_GAP = 2
+HEADINGS = ("arm", "done", "now", "best mean score so far", "failed", "lost")
 
 
 def outlook_table(outlook: Outlook, width: int, height: int | None = None) -> RenderableType:
@@ -30,23 +33,35 @@ def outlook_table(outlook: Outlook, width: int, height: int | None = None) -> Re
     """
     lines = worker_lines(outlook)
     room = len(outlook.arms) if height is None else max(1, height - OTHER_LINES - len(lines))
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
-    name_width = max(12, width - OTHER_COLUMNS)
+    shown, folded = fold(outlook.arms, room)
+    rows = [arm_cells(arm) for arm in shown] + ([folded_cells(folded)] if folded else [])
+    others = zip(*(row[1:] for row in (HEADINGS, *rows)), strict=True)
+    taken = sum(COLUMN_GAP + max(map(len, column)) for column in others)
+    name_width = max(SHORTEST_NAME, width - taken)
     cut = height is not None
-    table.add_column(
-        "arm", no_wrap=cut, overflow="ellipsis" if cut else "fold", max_width=name_width
-    )
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
+    table.add_column("arm", no_wrap=cut, overflow="fold", max_width=name_width)
     table.add_column("done", justify="right", no_wrap=True)
     table.add_column("now", justify="right", no_wrap=True)
     table.add_column("best mean score so far", no_wrap=True, overflow="ellipsis")
     table.add_column("failed", justify="right", no_wrap=True)
     table.add_column("lost", justify="right", no_wrap=True)
-    shown, folded = fold(outlook.arms, room)
-    for arm in shown:
-        table.add_row(*(plain(cell) for cell in arm_cells(arm)))
-    if folded:
-        table.add_row(*(plain(cell) for cell in folded_cells(folded)))
+    names = [row[0] for row in rows]
+    for name, row in zip(shortened(names, name_width) if cut else names, rows, strict=True):
+        table.add_row(*(plain(cell) for cell in (name, *row[1:])))
     return Group(plain(headline(outlook)), table, *(_cut(line) for line in lines))
+
+
+def shortened(names: Sequence[str], width: int) -> list[str]:
+    """Names that fit: cut at the end, in the middle or at the start, where most stay distinct."""
+    head = width - 1 - (width - 1) // 2
+    cuts = ((width - 1, 0), (head, width - 1 - head), (0, width - 1))
+    options = [[_without_middle(name, width, *cut) for name in names] for cut in cuts]
+    return max(options, key=lambda option: len(set(option)))
+
+
+def _without_middle(name: str, width: int, head: int, tail: int) -> str:
+    return name if len(name) <= width else f"{name[:head]}…{name[len(name) - tail :]}"
 
 
 def _cut(line: str) -> Text:

@@ -13,6 +13,7 @@ import pytest
 from tests.faults.harness import PATIENCE_S, TALLY, Sweep
 from tests.faults.injections import Fault, fill
 
+ENGINES = ["packed", pytest.param("trl", marks=pytest.mark.nightly)]
 POINTS = (
     "before claim",
     "before the attempt",
@@ -46,7 +47,7 @@ def assert_nobody_is_blamed(sweep: Sweep) -> None:
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("engine", ["trl", "packed"])
+@pytest.mark.parametrize("engine", ENGINES)
 def test_a_disk_that_fills_at_any_point(
     tmp_path: Path, small_disk: Path, monkeypatch: pytest.MonkeyPatch, engine: str
 ) -> None:
@@ -66,6 +67,7 @@ def test_a_disk_that_fills_at_any_point(
     assert not list(sweep.store.path.rglob(".*.json.*"))
 
 
+@pytest.mark.nightly
 @pytest.mark.timeout(300)
 def test_a_disk_that_fills_at_any_moment(tmp_path: Path, small_disk: Path) -> None:
     sweep = Sweep(tmp_path, seeds=6)

@@ -15,6 +15,7 @@ from optuna.trial import FrozenTrial, TrialState
 from study.sweep.storage import Storage
 from tests.faults.harness import PATIENCE_S, TALLY, Sweep
 
+ENGINES = ["packed", pytest.param("trl", marks=pytest.mark.nightly)]
 LEASE_S = 5.0
 ELSEWHERE = f"""
     import socket, time
@@ -59,7 +60,7 @@ def work_here(sweep: Sweep, step_s: float = 0.0) -> None:
 
 
 @pytest.mark.timeout(200)
-@pytest.mark.parametrize("engine", ["trl", "packed"])
+@pytest.mark.parametrize("engine", ENGINES)
 def test_runs_of_a_dead_machine_are_taken_over_after_the_lease(tmp_path: Path, engine: str) -> None:
     sweep = Sweep(tmp_path, engine)
     (away,) = sweep.launch(step_s=0.3, first=ELSEWHERE)
@@ -81,7 +82,7 @@ def test_runs_of_a_dead_machine_are_taken_over_after_the_lease(tmp_path: Path, e
 
 
 @pytest.mark.timeout(200)
-@pytest.mark.parametrize("engine", ["trl", "packed"])
+@pytest.mark.parametrize("engine", ENGINES)
 def test_a_machine_that_slept_and_wakes_doubles_nothing(tmp_path: Path, engine: str) -> None:
     sweep = Sweep(tmp_path, engine)
     (away,) = sweep.launch(step_s=0.3, first=ELSEWHERE)
@@ -97,6 +98,7 @@ def test_a_machine_that_slept_and_wakes_doubles_nothing(tmp_path: Path, engine: 
     sweep.finish()
 
 
+@pytest.mark.nightly
 @pytest.mark.timeout(200)
 def test_a_clock_that_is_an_hour_behind_costs_time_and_no_result(tmp_path: Path) -> None:
     sweep = Sweep(tmp_path)

@@ -57,7 +57,7 @@ def test_two_launches_at_the_same_moment_are_one_sweep(undisturbed: Path, tmp_pa
     assert plan["looks"] == 1 and len(plan["runs"]) == 6
 
 
-@pytest.mark.parametrize("whole_family", [False, True])
+@pytest.mark.parametrize("whole_family", [pytest.param(False, marks=pytest.mark.nightly), True])
 def test_a_parent_that_is_killed(undisturbed: Path, tmp_path: Path, whole_family: bool) -> None:
     rng = random.Random(whole_family)
     for _ in range(2):

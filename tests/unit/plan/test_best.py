@@ -203,6 +203,11 @@ def test_the_bill_has_a_line_for_what_is_to_come() -> None:
     finished, records = run_to_the_end(joint())
     assert bill(finished, 1, None, {}).runs == len(finished.runs) == 16
     assert search.to_come(finished, records) == 0
+    more = dataclasses.replace(finished.experiment.best, trials=14)
+    grown = dataclasses.replace(
+        finished, experiment=dataclasses.replace(finished.experiment, best=more)
+    )
+    assert search.to_come(grown, records) == 2 + 4  # two trials, and both finalists may be new
 
 
 @pytest.mark.parametrize(

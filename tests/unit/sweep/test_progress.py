@@ -26,7 +26,7 @@ from study.sweep.leases import new_lease
 from study.sweep.outlook import ArmOutlook, Best, Outlook, Watch, best_so_far, seconds_by_arm
 from study.sweep.progress import ProgressView, draw_live, print_bill, print_summary, rest_s
 from study.sweep.schedule import read_state
-from study.sweep.table import fold, headline, outlook_table, worker_lines
+from study.sweep.table import fold, headline, outlook_table, shortened, worker_lines
 from study.sweep.wording import duration, printable
 from tests.plans import toy_plan
 from tests.unit.sweep.workers import drain, prepared
@@ -205,9 +205,24 @@ def test_thirty_arms_fit_eighty_columns() -> None:
     assert lines[0] == "e07: 1200/3660 runs done, 200 given up, 1234 runs/h, about 27 h 46 min left"
     (line,) = [line for line in lines if line.startswith("lora-r7")]
     assert line.split() == [
-        "lora-r7-att…", "120/120", "-", "0.123", "at", "0.000178,", "best", "of", "12,", "n=10",
+        "lora-r7-attent…", "120/120", "-", "0.123", "at", "0.000178,", "best", "of", "12,", "n=10",
         "100", "-",
     ]  # fmt: skip
+
+
+def test_names_that_must_be_cut_stay_apart() -> None:
+    joint = [f"rank-{rank}_prompts_per_step-{n}" for rank in (1, 8) for n in (4, 16)]
+    assert shortened(joint, 13) == [
+        "rank-1…step-4",
+        "rank-1…tep-16",
+        "rank-8…step-4",
+        "rank-8…tep-16",
+    ]
+    assert shortened(["lora-r1-attention", "lora-r8-attention"], 12) == [
+        "lora-r1-att…",
+        "lora-r8-att…",
+    ]
+    assert shortened(["full", "lora"], 12) == ["full", "lora"]
 
 
 def test_long_names_are_whole_where_lines_are_not_counted() -> None:
