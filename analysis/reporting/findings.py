@@ -16,6 +16,7 @@ from analysis.reporting.cells import CellRow, Repeat, StatusRow, cell_rows, repe
 from analysis.reporting.glossary import meaning
 from analysis.reporting.headlines import Answer, answers
 from analysis.reporting.methods import methods
+from analysis.reporting.opening import Opening, opening
 from analysis.reporting.provenance import provenance_lines
 from analysis.reporting.ranks import RankRatio, rank_ratios
 from analysis.reporting.seeds import seed_needs
@@ -45,7 +46,10 @@ class Findings:
     first_line: str
     banner: str
     """What is unfinished or not declared; empty if nothing."""
+    opening: Opening
+    """What an experiment that decides no claim is for."""
     answers: list[Answer]
+    """None where no claim can be decided."""
     summary: list[str]
     verdicts: list[Verdict]
     judged: dict[str, Claim]
@@ -67,9 +71,13 @@ class Findings:
 
     @property
     def headlines(self) -> list[str]:
-        """The page's first lines: subject, what is unfinished, answers, scores and rates."""
+        """The page's first lines: subject, what is unfinished, answers, scores and rates.
+
+        Of a search or an ablation its outcome comes before what is unfinished.
+        """
         answered = (f"{answer.question} {answer.text}" for answer in self.answers)
-        lines = (self.first_line, self.banner, *answered, *self.summary)
+        own = self.opening
+        lines = (self.first_line, *own.lines, self.banner, *answered, *self.summary)
         return [line for line in lines if line]
 
 
@@ -78,12 +86,14 @@ def find(sweep: Sweep) -> Findings:
     search = search_summary(sweep)
     verdicts = check_claims(sweep, search)
     rows = arm_rows(sweep, search)
+    own = opening(sweep)
     return Findings(
         sweep=sweep,
         search=search,
         first_line=first_line(sweep),
         banner=banner(sweep),
-        answers=answers(sweep, verdicts),
+        opening=own,
+        answers=[] if own.decides_none else answers(sweep, verdicts),
         summary=summary(sweep, rows),
         verdicts=verdicts,
         judged=_judged(verdicts),

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup, escape
 
 from analysis.figures.report import FigureFile
 from analysis.reading.printable import printable
@@ -22,6 +23,8 @@ from analysis.reporting.provenance import MAX_LINES
 
 TEMPLATES = Path(__file__).with_name("templates")
 MARKUP = re.compile(r"[\\`*<>|~#]|](?=[(\[:])|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
+JOINT_OF_NAME = re.compile(r"(?<=[A-Za-z0-9])[-_](?=[A-Za-z])")
+"""Where a long name may go on in the next line; not within a number such as 5e-4."""
 MARKDOWN_ROWS = 24
 """Rows of a table in the Markdown; the page and the CSV have the rest."""
 
@@ -85,6 +88,7 @@ def _environment(*, escape: bool) -> Environment:
     environment.filters |= {
         "data_uri": _data_uri,
         "cell": _markdown_cell,
+        "wrapping": _wrapping,
         "verdict_estimate": verdict_estimate,
         "plural": plural,
     }
@@ -93,6 +97,11 @@ def _environment(*, escape: bool) -> Environment:
 
 def _data_uri(svg: bytes) -> str:
     return "data:image/svg+xml;base64," + base64.b64encode(svg).decode("ascii")
+
+
+def _wrapping(text: object) -> Markup:
+    """Escaped text that a browser may break after the hyphens and underscores of its names."""
+    return Markup(JOINT_OF_NAME.sub(r"\g<0><wbr>", str(escape(text))))
 
 
 def _markdown_cell(text: object) -> str:

@@ -26,6 +26,10 @@ ABLATION = (
     "An ablation: one factor is changed at a time between two settings. It says what each change "
     "brings, and every verdict is undecided."
 )
+STOPPED = (
+    "What stands is the selected learning rate and its score on report seeds; curves and ratios "
+    "are not estimated, and every verdict is undecided."
+)
 GROWN = (
     "Grown in {looks} launches: intervals and verdicts hold for a plan that was made once. Where "
     "somebody read a report in between and let the experiment grow because of it, they claim too "
@@ -81,9 +85,9 @@ def banner(sweep: Sweep) -> str:
         pruned = int((statuses == "pruned").sum())
         parts.append(
             f"Early stopping: {pruned} of {len(statuses)} search runs were stopped early and have "
-            "no score. What stands is the selected learning rate and its score on report seeds; "
-            "curves and ratios are not estimated, and every verdict is undecided."
+            "no score."
         )
+        parts.append("" if sweep.is_joint else STOPPED)  # a joint search has said the like
     looks = int(sweep.plan["looks"])
     if looks > 1 and not sweep.imported:
         parts.append(GROWN.format(looks=looks))
@@ -95,7 +99,7 @@ def banner(sweep: Sweep) -> str:
         parts.append("An ad-hoc sweep: no criterion was declared, so it is drawn without verdicts.")
     if sweep.kind == "single":
         parts.append("A single run: drawn without verdicts.")
-    return " ".join(parts)
+    return " ".join(filter(None, parts))
 
 
 def verdict_lines(verdicts: Iterable[Verdict]) -> Iterator[str]:
