@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -75,18 +75,21 @@ class Claims:
     def take(
         self,
         arms: Mapping[str, Arm],
-        runs: Callable[[], Iterable[PlannedRun]],
+        runs: Sequence[PlannedRun],
         pick: Pick = first_of,
+        is_open: Callable[[PlannedRun], bool] = lambda run: True,
     ) -> list[Claim]:
-        """Claim those runs that ``pick`` chooses among the free ones, in their order.
+        """Claim those of ``runs`` that ``pick`` chooses among the free ones, in their order.
 
         Args:
             arms: Arms of the plan.
-            runs: Gives the open runs; asked again if the database went away in between.
+            runs: Runs that had no result when they were last looked at.
             pick: The choice.
+            is_open: Whether a run that nobody holds still has no result.
         """
         with self.storage.lock(self._experiment):
-            claims = [self._claim(run, arms[run.arm]) for run in pick(self._free(runs()))]
+            free = (run for run in self._unheld(runs) if is_open(run))
+            claims = [self._claim(run, arms[run.arm]) for run in pick(free)]
         # Only now: those of a pack that was made by half are nobody's, and ended by the next look.
         self._held |= {claim.trial_id for claim in claims}
         return claims
@@ -97,8 +100,12 @@ class Claims:
         names = {self.studies.name_of(run) for run in plan.runs}
         return set().union(*(self._held_in(name) for name in sorted(names)))
 
-    def _free(self, runs: Iterable[PlannedRun]) -> Iterator[PlannedRun]:
-        """Runs that nobody holds; each study is looked at once, when it is first asked for."""
+    def _unheld(self, runs: Iterable[PlannedRun]) -> Iterator[PlannedRun]:
+        """Runs that nobody holds; each study is looked at once, when it is first asked for.
+
+        Whether they have a record is to be asked afterwards: one that ends between the two looks
+        would else pass for a run that nobody has begun.
+        """
         held: dict[str, set[str]] = {}
         for run in runs:
             name = self.studies.name_of(run)

@@ -74,8 +74,8 @@ class Holder:
         def pick(free: Iterable[PlannedRun]) -> list[PlannedRun]:
             return self._affordable(self._packer(key).joining(free, members, fair))
 
-        ours = {run.run_id for run in members}
-        return self.claims.take(self.plan.arms, lambda: self.board.untaken(besides=ours), pick)
+        board = self.board
+        return self.claims.take(self.plan.arms, board.open_runs, pick, board.is_open)
 
     def _affordable(self, chosen: list[PlannedRun]) -> list[PlannedRun]:
         if self.budget == BudgetConfig():
@@ -108,14 +108,19 @@ class Holder:
         return Lane(claim=claim, assignment=assign(self.plan, claim.run, directory))
 
     def publish(self, claim: Claim, directory: Path | None) -> None:
-        """Make an attempt's result the run's record, and tell the score of whatever record won."""
-        first = True
+        """Make an attempt's result the run's record, and tell the score if it is.
+
+        Args:
+            claim: The claim on the run.
+            directory: The attempt; None: others have published the run, and tell it themselves.
+        """
+        first = False
         if directory is not None:
             try:
                 record = Record(**json.loads((directory / "result.json").read_text()))
                 first = self.store.publish(record, directory)
             except FileNotFoundError:  # whoever took the run over has published this very attempt
-                first = False
+                pass
         published = self.store.record(claim.run.arm, claim.run.run_id)
         assert published is not None
         self.claims.finish(claim, published, first=first)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -169,28 +169,25 @@ class Board:
 
     def take_stock(self) -> None:
         """Look at every open run: all records that are published by now are known then."""
-        for _ in self.untaken():
-            pass
+        for run in self.open_runs:
+            self.is_open(run)
 
     @property
     def open_count(self) -> int:
         """Runs without a result as far as this worker knows, those included that others hold."""
         return len(self._open)
 
-    def untaken(self, besides: Collection[str] = ()) -> Iterator[PlannedRun]:
-        """Open runs in plan order, looked up as they are asked for; others may hold them.
+    @property
+    def open_runs(self) -> list[PlannedRun]:
+        """These runs, in plan order."""
+        return list(self._open.values())
 
-        Args:
-            besides: Ids of runs that the asking worker holds itself.
-        """
-        for run in list(self._open.values()):
-            if run.run_id in besides:
-                continue
-            record = self.store.record(run.arm, run.run_id)
-            if record is not None:
-                self.ended(run, record)
-            elif not self._is_given_up(run):
-                yield run
+    def is_open(self, run: PlannedRun) -> bool:
+        """Whether a run has neither a record nor spent its retries, by a look at its directory."""
+        record = self.store.record(run.arm, run.run_id)
+        if record is not None:
+            self.ended(run, record)
+        return record is None and not self._is_given_up(run)
 
     def ended(self, run: PlannedRun, record: Record) -> None:
         """Take in the record of a run."""

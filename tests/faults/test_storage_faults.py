@@ -135,6 +135,6 @@ def test_a_database_that_stays_away_ends_a_worker_in_a_sentence(
         claims = sweep.claims()
         server.kill()
         with pytest.raises(StorageAwayError, match=r"has not answered for 1 s .*command resumes"):
-            claims.take(sweep.plan().arms, lambda: sweep.plan().runs)
+            claims.take(sweep.plan().arms, sweep.plan().runs)
         server.start()
-        assert claims.take(sweep.plan().arms, lambda: sweep.plan().runs)
+        assert claims.take(sweep.plan().arms, sweep.plan().runs)

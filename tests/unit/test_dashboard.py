@@ -188,7 +188,7 @@ def test_a_running_trial_shows_its_worker(store: ExperimentStore, tmp_path: Path
     plan = read_plan(running)
     claims = Claims(running, Storage(running), plan.experiment.name)
     write_plan(running, claims, plan)
-    claims.take(plan.arms, lambda: plan.runs)
+    claims.take(plan.arms, plan.runs)
     view = view_of(running)
     assert isinstance(view, ReadOnlyView)
     (trial,) = view.get_all_trials(JOINT_ID, states=(optuna.trial.TrialState.RUNNING,))

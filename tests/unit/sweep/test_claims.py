@@ -21,6 +21,7 @@ from study.records.store import ExperimentStore
 from study.sweep import storage as storage_module
 from study.sweep.claims import Claim, Claims, Pick, first_of
 from study.sweep.pruning import RatePruner
+from study.sweep.schedule import Board
 from study.sweep.storage import Storage
 from tests.plans import toy_plan
 
@@ -37,7 +38,7 @@ def claims_of(store: ExperimentStore) -> Claims:
 
 
 def take(claims: Claims, runs: list[PlannedRun] = PLAN.runs, pick: Pick = first_of) -> list[Claim]:
-    return claims.take(PLAN.arms, lambda: runs, pick)
+    return claims.take(PLAN.arms, runs, pick)
 
 
 def three(free: Iterable[PlannedRun]) -> list[PlannedRun]:
@@ -96,12 +97,34 @@ def test_only_what_nobody_holds_is_offered_and_lazily(store: ExperimentStore) ->
     assert taken == PLAN.runs[::2]
     assert free(claims) == {run.run_id for run in PLAN.runs[1::2]}
 
-    def until_the_first() -> Iterable[PlannedRun]:
-        yield PLAN.runs[1]
-        raise AssertionError("a worker that has what it wants looks no further")
+    looked_at: list[PlannedRun] = []
 
-    assert [c.run for c in claims.take(PLAN.arms, until_the_first)] == [PLAN.runs[1]]
+    def is_open(run: PlannedRun) -> bool:
+        looked_at.append(run)
+        return True
+
+    assert [c.run for c in claims.take(PLAN.arms, PLAN.runs, is_open=is_open)] == [PLAN.runs[1]]
+    assert looked_at == [PLAN.runs[1]]  # a worker that has what it wants looks no further
     assert take(claims, pick=lambda runs: []) == []
+
+
+def test_a_run_that_ends_between_two_looks_is_not_taken_for_a_free_one(
+    store: ExperimentStore,
+) -> None:
+    claims, other = claims_of(store), claims_of(store)
+    (claim,) = take(other)
+    held_in = claims._held_in
+
+    def others_end_meanwhile(name: str) -> set[str]:
+        found = record(claim.run, score_final=0.5)
+        publish(store, found)
+        other.finish(claim, found)
+        return held_in(name)
+
+    claims._held_in = others_end_meanwhile  # type: ignore[method-assign]
+    store.write_plan(to_json(PLAN))
+    board = Board(store, claims)
+    assert claims.take(PLAN.arms, [claim.run], is_open=board.is_open) == []
 
 
 def _drain(path: str, queue: Any) -> None:
