@@ -65,8 +65,8 @@ def run_child(connection: Connection, pack: PackAssignment) -> None:
         engine(specs, sink, sink.next_run)
     except Exception as error:  # the run boundary: whatever happened becomes a recorded status
         sink.abandon(error)
-    # Nothing is left to say; taking torch apart would cost more than a short run.
-    connection.close()
+    # Nothing is left to say; taking torch apart would cost more than a short run. The pipe is left
+    # to end with the process: closed here, its listener would take that for the worker's death.
     os._exit(0)
 
 
