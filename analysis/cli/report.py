@@ -46,6 +46,8 @@ def run(options: Namespace) -> None:
     if options.json:
         print(to_json(report.summary))
         return
-    for line in (*report.headlines, *wording.verdict_lines(report.verdicts)):
+    decides_none = report.findings.opening.decides_none
+    verdicts = [decides_none] if decides_none else wording.verdict_lines(report.verdicts)
+    for line in (*report.headlines, *verdicts):
         print(printable(line))
     print(f"report: {report.index}")
