@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from study.records.location import (
+    check_storage,
     has_password,
     scrubbed,
     sqlalchemy_url,
@@ -117,3 +120,25 @@ def test_postgresql_goes_through_psycopg_3() -> None:
     assert sqlalchemy_url("postgresql://u@h/db") == "postgresql+psycopg://u@h/db"
     assert sqlalchemy_url("postgresql+psycopg://u@h/db") == "postgresql+psycopg://u@h/db"
     assert sqlalchemy_url("sqlite:///x.db") == "sqlite:///x.db"
+
+
+@pytest.mark.parametrize(
+    ("url", "workers", "rule"),
+    [
+        ("sqlite:///x.db", 2, "a SQLite storage takes workers=1, since SQLite locks the whole"),
+        ("postgres://u@h/db", 1, "must begin with postgresql://, not postgres://"),
+        ("mysql://u:secret@h/db", 1, "got 'mysql://u@h/db'"),
+        ("postgresql://u@h", 1, "must be null"),
+        ("x.db", 1, "must be null"),
+    ],
+)
+def test_storages_that_workers_would_break_are_refused(url: str, workers: int, rule: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(rule)) as refused:
+        check_storage(url, workers)
+    assert "secret" not in str(refused.value)
+
+
+def test_storages_that_were_tried_are_taken() -> None:
+    check_storage("sqlite:///x.db", 1)
+    check_storage("postgresql://u@h/db", 8)
+    check_storage("postgresql://u@/db?host=/tmp", 8)

@@ -14,6 +14,7 @@ from study.config import SeedsConfig
 from study.plan.experiment import to_json
 from study.records.store import ExperimentStore
 from study.sweep.schedule import read_state
+from study.sweep.storage import Storage
 from study.sweep.worker import Worker
 from tests.plans import toy_plan
 from tests.unit.sweep.workers import (
@@ -37,6 +38,18 @@ def test_a_worker_drains_search_and_report(tmp_path: Path) -> None:
     assert (lora.lora_rank, lora.lora_alpha, lora.trainable_params) == (1, 32.0, 272)
     # Per token: 4 x 1360 + 6 x 272 FLOPs; the double says 100 tokens.
     assert lora.train_flops == 100 * (4 * 1360 + 6 * 272)
+
+
+def test_a_worker_drains_a_plan_whose_claims_are_in_sqlite(tmp_path: Path) -> None:
+    store = ExperimentStore(tmp_path / "toy")
+    url = f"sqlite:///{tmp_path}/claims.db"
+    store.write_plan(to_json(replace(toy_plan(), storage=url)))
+    drain(store)
+    assert_every_planned_run_once(store)
+    assert not store.journal_path.exists()
+    trials = Storage(store, url).trials
+    (plan_study,) = (s for s in trials.get_all_studies() if s.study_name == "toy/plan")
+    assert len(plan_study.user_attrs["plan"]["runs"]) == 16
 
 
 def test_a_second_worker_repeats_nothing(tmp_path: Path) -> None:
