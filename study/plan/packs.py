@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from functools import cache
@@ -80,19 +80,37 @@ class Packer:
         return int(room / least)
 
     def joining(
-        self, waiting: Iterable[PlannedRun], inside: Iterable[PlannedRun], most: int
+        self,
+        waiting: Iterable[PlannedRun],
+        inside: Iterable[PlannedRun],
+        most: int,
+        is_open: Callable[[PlannedRun], bool] = lambda run: True,
     ) -> list[PlannedRun]:
-        """At most ``most`` of ``waiting``, in their order, that fit in beside ``inside``."""
+        """At most ``most`` of ``waiting``, in their order, that fit in beside ``inside``.
+
+        Args:
+            waiting: Runs that nobody holds.
+            inside: Runs of the pack.
+            most: How many may join.
+            is_open: Whether a run still has no result; looks at the disk, so only at what fits.
+        """
         key_of = cache(lambda arm: pack_key(self.arms[arm]))
-        room = 1 - sum(self.share(run) for run in inside)
+        share_of = cache(lambda arm: pack_share(self.arms[arm], self.asked))
+        room = 1 - sum((self.share(run) for run in inside), Fraction(0))
         joined: list[PlannedRun] = []
         key = self.key
+
+        def fits(run: PlannedRun) -> bool:
+            if run.run_id in self.alone:
+                return self.key is None and room == 1
+            return key in (None, key_of(run.arm)) and share_of(run.arm) <= room
+
         for run in waiting:
             if len(joined) >= most or room <= 0:
                 break
-            key = key or key_of(run.arm)
-            fresh_process = self.key is None or run.run_id not in self.alone
-            if fresh_process and key_of(run.arm) == key and self.share(run) <= room:
+            # Asked again: the look may find that the run needs a process of its own.
+            if fits(run) and is_open(run) and fits(run):
+                key = key or key_of(run.arm)
                 joined.append(run)
                 room -= self.share(run)
         return joined

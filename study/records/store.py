@@ -140,9 +140,15 @@ class ExperimentStore:
         return first
 
     def finished_attempt(self, arm: str, run_id: str) -> Path | None:
-        """An attempt that left a result which nobody published, its worker having died."""
-        results = sorted((self.run_dir(arm, run_id) / "attempts").glob("*/result.json"))
-        return results[0].parent if results else None
+        """An attempt that left a result which nobody published, its worker having died.
+
+        A result that a power failure left empty is removed: its run is trained again.
+        """
+        for path in sorted((self.run_dir(arm, run_id) / "attempts").glob("*/result.json")):
+            if _is_whole(path):
+                return path.parent
+            path.unlink(missing_ok=True)
+        return None
 
     def clear_published(self, arm: str, run_id: str) -> None:
         """Remove what a worker that died right after it published left of the attempt."""
@@ -220,6 +226,15 @@ class ExperimentStore:
 
     def _attempts_path(self, arm: str, run_id: str) -> Path:
         return self.run_dir(arm, run_id) / "attempts.jsonl"
+
+
+def _is_whole(path: Path) -> bool:
+    """Whether a JSON file can be read; it may also be gone, published by another worker."""
+    try:
+        json.loads(path.read_text())
+    except (FileNotFoundError, ValueError):
+        return False
+    return True
 
 
 def _read_record(path: Path) -> Record:

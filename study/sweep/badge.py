@@ -61,8 +61,8 @@ def badges(store: ExperimentStore) -> list[dict[str, Any]]:
     for path in sorted(store.workers_dir.glob("*.json")):
         try:
             badge = json.loads(path.read_text())
-        except FileNotFoundError:  # the worker left in this moment
-            continue
+        except (FileNotFoundError, json.JSONDecodeError):
+            continue  # the worker left in this moment, or a power failure emptied its file
         if is_fresh(badge):
             found.append(badge)
     return found

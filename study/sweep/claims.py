@@ -25,7 +25,7 @@ from study.plan.arms import Arm
 from study.plan.experiment import Plan, PlannedRun
 from study.records.record import Record
 from study.records.store import ExperimentStore
-from study.sweep.leases import RENEW_EVERY_S, is_fresh, new_lease, process_lives
+from study.sweep.leases import RENEW_EVERY_S, Lives, is_fresh, new_lease, process_lives
 from study.sweep.pruning import RatePruner
 from study.sweep.storage import RunningTrial, Storage, patiently
 from study.sweep.studies import Studies
@@ -44,12 +44,15 @@ class Claim:
 
 
 Pick = Callable[[Iterable[PlannedRun]], list[PlannedRun]]
-"""Which of the free runs, given in their order, a worker takes; called under the lock."""
+"""Which of the runs that nobody holds, given in their order, a worker takes; called under the lock.
+
+Whether a run has a record by now is its question, to be asked of a run when it is given: earlier,
+one that ends between the two looks would pass for a run that nobody has begun."""
 
 
-def first_of(free: Iterable[PlannedRun]) -> list[PlannedRun]:
-    """The first free run, if there is one."""
-    return list(itertools.islice(free, 1))
+def first_of(unheld: Iterable[PlannedRun]) -> list[PlannedRun]:
+    """The first run that nobody holds, if there is one."""
+    return list(itertools.islice(unheld, 1))
 
 
 class Claims:
@@ -77,19 +80,16 @@ class Claims:
         arms: Mapping[str, Arm],
         runs: Sequence[PlannedRun],
         pick: Pick = first_of,
-        is_open: Callable[[PlannedRun], bool] = lambda run: True,
     ) -> list[Claim]:
-        """Claim those of ``runs`` that ``pick`` chooses among the free ones, in their order.
+        """Claim those of ``runs`` that ``pick`` chooses among those that nobody holds.
 
         Args:
             arms: Arms of the plan.
             runs: Runs that had no result when they were last looked at.
             pick: The choice.
-            is_open: Whether a run that nobody holds still has no result.
         """
         with self.storage.lock(self._experiment):
-            free = (run for run in self._unheld(runs) if is_open(run))
-            claims = [self._claim(run, arms[run.arm]) for run in pick(free)]
+            claims = [self._claim(run, arms[run.arm]) for run in pick(self._unheld(runs))]
         # Only now: those of a pack that was made by half are nobody's, and ended by the next look.
         self._held |= {claim.trial_id for claim in claims}
         return claims
@@ -101,11 +101,7 @@ class Claims:
         return set().union(*(self._held_in(name) for name in sorted(names)))
 
     def _unheld(self, runs: Iterable[PlannedRun]) -> Iterator[PlannedRun]:
-        """Runs that nobody holds; each study is looked at once, when it is first asked for.
-
-        Whether they have a record is to be asked afterwards: one that ends between the two looks
-        would else pass for a run that nobody has begun.
-        """
+        """Runs that nobody holds; each study is looked at once, when it is first asked for."""
         held: dict[str, set[str]] = {}
         for run in runs:
             name = self.studies.name_of(run)
@@ -125,7 +121,7 @@ class Claims:
                 self._reap(name, trial)
         return held
 
-    def _is_held(self, trial: RunningTrial, lives: Callable[[int, float], bool]) -> bool:
+    def _is_held(self, trial: RunningTrial, lives: Lives) -> bool:
         if trial.lease["claimant"] == self._token:
             # One of ours that we do not know: its making was repeated after a broken connection.
             return trial.trial_id in self._held
@@ -175,9 +171,10 @@ class Claims:
         Args:
             claim: The claim.
             record: The run's record.
-            first: False if another worker's result of the run was published before this one.
+            first: False if another worker's result of the run was published before this one. If
+                that worker had lost its claim, it could not tell it, and it is told here.
         """
-        if first:
+        if first or claim.run.run_id not in self._told(self.studies.name_of(claim.run)):
             self._tell(claim.trial_id, record)
         else:
             reason = "another worker took the run over and was first"
@@ -235,9 +232,9 @@ class Claims:
         Claims of the dead are ended, and records that no trial holds (the storage is new, was
         lost, or its writer died) get one.
         """
-        with self.storage.lock(self._experiment):
-            for arm, phase in dict.fromkeys((run.arm, run.phase) for run in plan.runs):
-                name = f"{self._experiment}/{arm}/{phase}"
+        for arm, phase in dict.fromkeys((run.arm, run.phase) for run in plan.runs):
+            name = f"{self._experiment}/{arm}/{phase}"
+            with self.storage.lock(self._experiment):
                 self._held_in(name)
                 told = self._told(name)
                 for run in plan.cells(arm, phase):

@@ -62,20 +62,21 @@ class Holder:
         """
         self.board.refresh()
         claimed = self._take(inside, key)
-        if not claimed and self.plan.experiment.best is not None:
+        further = self.plan.experiment.best is not None and not self.out_of_budget
+        if not claimed and further:
             self.board.grow(self._packer(key).places([lane.run for lane in inside]))
             claimed = self._take(inside, key)
         return claimed
 
     def _take(self, inside: Collection[Lane], key: str | None) -> list[Claim]:
-        members = [lane.run for lane in inside]
-        fair = math.ceil(self.board.open_count / self._sharers()) - len(members)
+        members, board = [lane.run for lane in inside], self.board
+        fair = math.ceil(board.open_count / self._sharers()) - len(members)
 
-        def pick(free: Iterable[PlannedRun]) -> list[PlannedRun]:
-            return self._affordable(self._packer(key).joining(free, members, fair))
+        def pick(unheld: Iterable[PlannedRun]) -> list[PlannedRun]:
+            chosen = self._packer(key).joining(unheld, members, fair, board.is_open)
+            return self._affordable(chosen)
 
-        board = self.board
-        return self.claims.take(self.plan.arms, board.open_runs, pick, board.is_open)
+        return self.claims.take(self.plan.arms, board.open_runs, pick)
 
     def _affordable(self, chosen: list[PlannedRun]) -> list[PlannedRun]:
         if self.budget == BudgetConfig():
@@ -125,6 +126,14 @@ class Holder:
         assert published is not None
         self.claims.finish(claim, published, first=first)
         self.board.ended(claim.run, published)
+
+    def leave(self, claim: Claim) -> None:
+        """Give a run back because the worker leaves; one that has its record is told."""
+        record = self.store.record(claim.run.arm, claim.run.run_id)
+        if record is None:
+            self.claims.give_back(claim, "interrupted")
+        else:  # the interrupt came between record and tell
+            self.claims.finish(claim, record, first=False)
 
     def note(
         self, lane: Lane, status: str, reason: str, *, spent: bool = True, pack: int = 1

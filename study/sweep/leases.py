@@ -21,21 +21,40 @@ def new_lease() -> dict[str, Any]:
     return {**_holder(), "expires": time.time() + LEASE_S}
 
 
-def process_lives(pid: int, started: float) -> bool:
-    """Whether that very process lives; pids are reused, so its start time counts too."""
+SAME_START_S = 1.5
+"""Start times of one process differ by less, the system's being rounded to seconds."""
+
+Lives = Callable[[int, float, float], bool]
+"""Whether the process with a pid lives that started then, so long after the boot."""
+
+
+def process_lives(pid: int, started: float, after_boot: float) -> bool:
+    """Whether that very process lives; pids are reused, so its start counts too.
+
+    On Linux its time moves whenever somebody sets the clock (a virtual machine that was paused
+    does), its distance from the boot does not; elsewhere it may be the other way round.
+    """
     try:
         process = psutil.Process(pid)
-        return abs(process.create_time() - started) < 1.0 and process.status() != "zombie"
+        now_started, now_after = _start(process)
+        same = min(abs(now_started - started), abs(now_after - after_boot)) < SAME_START_S
+        return same and process.status() != "zombie"
     except psutil.NoSuchProcess:
         return False
 
 
-def is_fresh(lease: Mapping[str, Any], lives: Callable[[int, float], bool] = process_lives) -> bool:
+def _start(process: psutil.Process) -> tuple[float, float]:
+    """When a process started, by the clock and in seconds after the boot."""
+    started = process.create_time()
+    return started, started - psutil.boot_time()
+
+
+def is_fresh(lease: Mapping[str, Any], lives: Lives = process_lives) -> bool:
     """Whether the process that took the lease still lives; by its age if on another machine."""
     ours = _holder()
     if any(lease.get(key) != ours[key] for key in ("host", "pid_namespace")):
         return time.time() < float(lease["expires"])
-    return lives(int(lease["pid"]), float(lease["started"]))
+    return lives(int(lease["pid"]), float(lease["started"]), float(lease["after_boot"]))
 
 
 def _holder() -> dict[str, Any]:
@@ -44,11 +63,13 @@ def _holder() -> dict[str, Any]:
 
 @cache
 def _holder_of(pid: int) -> dict[str, Any]:
+    started, after_boot = _start(psutil.Process(pid))
     return {
         "host": socket.gethostname(),
         "pid_namespace": _pid_namespace(),
         "pid": pid,
-        "started": psutil.Process(pid).create_time(),
+        "started": started,
+        "after_boot": after_boot,
     }
 
 

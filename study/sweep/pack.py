@@ -80,7 +80,7 @@ class Pack:
                 shutil.rmtree(lane.directory, ignore_errors=True)
         for lane in self.lanes.values():
             with suppress(OSError):  # a full disk: the claim ends with this process
-                self.holder.claims.give_back(lane.claim, "interrupted")
+                self.holder.leave(lane.claim)
 
     def _follow(
         self, child: BaseProcess, line: Connection, stall_timeout_s: float

@@ -28,6 +28,9 @@ optuna.logging.set_verbosity(optuna.logging.WARNING)
 PATIENCE_S = 600.0
 """A database may be away so long (a restart, a failover) before its workers give up."""
 RETRY_EVERY_S = 1.0
+HELD_S = 60.0
+"""A database takes its lock back from a holder that says nothing for so long: it was stopped, or
+its machine is gone. Less than a lease, which those who wait for the lock cannot renew."""
 ENGINE = {"pool_pre_ping": True}
 """A connection that the server closed is replaced, not used."""
 
@@ -126,6 +129,8 @@ def _advisory_lock(engine: sa.Engine, name: str) -> Iterator[None]:
     """PostgreSQL's own lock: the server releases it when its holder's connection ends."""
     key = int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], signed=True)
     with engine.begin() as connection:
+        limit = f"SET LOCAL idle_in_transaction_session_timeout = {HELD_S * 1000:.0f}"
+        connection.execute(sa.text(limit))
         connection.execute(sa.text("SELECT pg_advisory_xact_lock(:key)"), {"key": key})
         yield
 
@@ -134,6 +139,8 @@ def _is_outage(error: BaseException | None) -> bool:
     """Whether the server is away, as opposed to a statement that it refused."""
     if isinstance(error, optuna.exceptions.StorageInternalError):
         return _is_outage(error.__cause__)
+    if isinstance(error, DBAPIError) and error.connection_invalidated:
+        return True  # whatever the server called it when it ended the connection
     return isinstance(error, OperationalError | InterfaceError)
 
 

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
 import random
+import signal
 import subprocess
+import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import pytest
 
+from study.plan.experiment import PlannedRun
 from study.sweep import storage as storage_module
 from study.sweep.errors import StorageAwayError
+from study.sweep.schedule import read_state
 from tests.cluster.postgres import private_server
 from tests.faults.harness import TALLY, Sweep
 from tests.faults.injections import POINTS, Fault
@@ -86,6 +91,18 @@ def test_a_record_that_a_power_failure_left_empty_is_named(tmp_path: Path) -> No
     struck(sweep)
 
 
+@pytest.mark.timeout(120)
+def test_what_a_power_failure_left_empty_of_an_attempt_and_a_worker_is_passed_over(
+    tmp_path: Path,
+) -> None:
+    sweep = half_way(tmp_path)
+    run = next(iter(read_state(sweep.store).open_runs))
+    attempt = sweep.store.new_attempt(run.arm, run.run_id)
+    (attempt / "result.json").write_text("")
+    (sweep.store.workers_dir / "elsewhere-1.json").write_text("")
+    struck(sweep)
+
+
 def wait_for(sweep: Sweep, workers: Sequence[subprocess.Popen[bytes]], count: int) -> None:
     deadline = time.monotonic() + 60
     while len(list(sweep.store.path.glob("*/*/record.json"))) < count:
@@ -109,6 +126,61 @@ def test_workers_outlive_their_database(tmp_path: Path, engine: str) -> None:
             server.start()
         for worker in workers:
             assert worker.wait(timeout=100) == 0, sweep.output()
+        sweep.finish()
+
+
+HOLD = """
+import sys, time
+from pathlib import Path
+from study.records.store import ExperimentStore
+from study.sweep.storage import Storage
+with Storage(ExperimentStore(Path(sys.argv[1])), sys.argv[2]).lock("toy"):
+    print("held", flush=True)
+    time.sleep(100)
+"""
+
+
+@pytest.mark.cluster
+@pytest.mark.timeout(120)
+def test_a_machine_that_stops_inside_the_lock_holds_nobody_up(tmp_path: Path) -> None:
+    short = "import study.sweep.storage; study.sweep.storage.HELD_S = 1.0\n"
+    with private_server() as server:
+        sweep = Sweep(tmp_path, storage=server.url)
+        command = [sys.executable, "-c", short + HOLD, str(sweep.store.path), server.url]
+        with subprocess.Popen(command, stdout=subprocess.PIPE) as holder:
+            assert holder.stdout is not None and holder.stdout.readline() == b"held\n"
+            holder.send_signal(signal.SIGSTOP)
+            TALLY.injections += 1
+            try:
+                sweep.finish()
+            finally:
+                holder.kill()
+
+
+@pytest.mark.cluster
+@pytest.mark.timeout(120)
+def test_who_lost_the_lock_while_it_was_stopped_claims_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(storage_module, "HELD_S", 0.5)
+    with private_server() as server:
+        sweep = Sweep(tmp_path, storage=server.url)
+        plan, looks = sweep.plan(), 0
+
+        def pick(unheld: Iterable[PlannedRun]) -> list[PlannedRun]:
+            nonlocal looks
+            looks += 1
+            time.sleep(1.0 if looks == 1 else 0.0)
+            return list(itertools.islice(unheld, 2))
+
+        claims = sweep.claims()
+        taken = claims.take(plan.arms, plan.runs, pick)
+        TALLY.injections += 1
+        assert [claim.run for claim in taken] == plan.runs[:2]
+        assert looks == 2
+        assert claims.held(plan) == {run.run_id for run in plan.runs[:2]}
+        for claim in taken:
+            claims.give_back(claim, "interrupted")
         sweep.finish()
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from study.config import EngineConfig, ModelConfig, SeedsConfig
 from study.plan.arms import Arm
-from study.plan.experiment import Plan, from_json, plan_search, to_json
+from study.plan.experiment import Plan, PlannedRun, from_json, plan_search, to_json
 from study.plan.growth import merge
 from study.plan.packs import (
     EngineChoice,
@@ -104,6 +104,25 @@ def test_a_pack_is_filled_in_order_up_to_its_size() -> None:
     assert packer.joining(small, large[:6], 99) == small[:8]
     # Where an eighth does not fit, a 32nd further back still may.
     assert packer.joining([large[0], *small], [*large[1:8], small[0]], 1) == [small[0]]
+
+
+def test_the_disk_is_asked_only_about_runs_that_fit() -> None:
+    plan = toy()
+    large = [run for run in plan.runs if run.arm == "large"]
+    small = [run for run in plan.runs if run.arm == "small"]
+    asked: list[PlannedRun] = []
+    alone: set[str] = set()
+
+    def is_open(run: PlannedRun) -> bool:
+        asked.append(run)
+        if run == small[1]:
+            alone.add(run.run_id)  # its last pack died, as its directory says
+        return run != small[0]
+
+    packer = Packer(arms=plan.arms, alone=alone, key=pack_key(plan.arms["large"]))
+    joined = packer.joining([*large[:3], *small], [*large[1:8], small[0]], 2, is_open)
+    assert joined == small[2:4]
+    assert asked == small[:4]
 
 
 def test_runs_of_another_key_wait_for_their_own_pack() -> None:

@@ -91,20 +91,13 @@ def test_a_claim_is_a_running_trial_in_the_study_of_its_arm_and_phase(
     assert trial.user_attrs["lease"]["pid"] == os.getpid()
 
 
-def test_only_what_nobody_holds_is_offered_and_lazily(store: ExperimentStore) -> None:
+def test_only_what_nobody_holds_is_offered(store: ExperimentStore) -> None:
     claims = claims_of(store)
     taken = [claim.run for claim in take(claims, pick=lambda runs: list(runs)[::2])]
     assert taken == PLAN.runs[::2]
     assert free(claims) == {run.run_id for run in PLAN.runs[1::2]}
 
-    looked_at: list[PlannedRun] = []
-
-    def is_open(run: PlannedRun) -> bool:
-        looked_at.append(run)
-        return True
-
-    assert [c.run for c in claims.take(PLAN.arms, PLAN.runs, is_open=is_open)] == [PLAN.runs[1]]
-    assert looked_at == [PLAN.runs[1]]  # a worker that has what it wants looks no further
+    assert [claim.run for claim in take(claims)] == [PLAN.runs[1]]
     assert take(claims, pick=lambda runs: []) == []
 
 
@@ -124,7 +117,11 @@ def test_a_run_that_ends_between_two_looks_is_not_taken_for_a_free_one(
     claims._held_in = others_end_meanwhile  # type: ignore[method-assign]
     store.write_plan(to_json(PLAN))
     board = Board(store, claims)
-    assert claims.take(PLAN.arms, [claim.run], is_open=board.is_open) == []
+
+    def pick(unheld: Iterable[PlannedRun]) -> list[PlannedRun]:
+        return [run for run in unheld if board.is_open(run)]
+
+    assert claims.take(PLAN.arms, [claim.run], pick) == []
 
 
 def _drain(path: str, queue: Any) -> None:
@@ -185,10 +182,29 @@ def test_results_are_told_whole_and_failures_free_the_run(store: ExperimentStore
 def test_a_second_result_of_a_run_is_told_apart(store: ExperimentStore) -> None:
     claims = claims_of(store)
     (claim,) = take(claims)
-    claims.finish(claim, record(claim.run, score_final=0.2), first=False)
-    ((trial,),) = trials(claims).values()
+    first = record(claim.run, score_final=0.2)
+    claims_of(store).settle(PLAN, {claim.run.run_id: first})  # a launch that found the first result
+    claims.finish(claim, first, first=False)
+    ((trial, told),) = trials(claims).values()
     assert (trial.state, trial.user_attrs["status"]) == (TrialState.FAIL, "superseded")
     assert "record" not in trial.user_attrs
+    assert told.value == 0.2
+
+
+def test_who_lost_its_claim_and_was_first_is_told_for(store: ExperimentStore) -> None:
+    slept, awake = claims_of(store), claims_of(store)
+    (lost,) = take(slept)
+    awake.give_back(lost, "killed")  # what a worker does that finds the lease run out
+    (claim,) = take(awake)
+    assert claim.run == lost.run
+    found = record(lost.run, score_final=0.5)
+    publish(store, found)
+    slept.finish(lost, found)
+    awake.finish(claim, found, first=False)
+    assert [(t.state.name, t.value) for t in trials(awake)[lost.run.run_id]] == [
+        ("FAIL", None),
+        ("COMPLETE", 0.5),
+    ]
 
 
 def test_early_stopping_sees_the_reports_of_the_arm(store: ExperimentStore) -> None:

@@ -1,7 +1,13 @@
 from __future__ import annotations
 
+import os
+import re
 import time
+from pathlib import Path
 from typing import Any
+
+import psutil
+import pytest
 
 from study.sweep.leases import LEASE_S, RENEW_EVERY_S, is_fresh, new_lease
 
@@ -12,7 +18,21 @@ def lease(**changes: Any) -> dict[str, Any]:
 
 def test_a_lease_is_held_by_that_very_process_whatever_its_age() -> None:
     assert is_fresh(lease(expires=0))
-    assert not is_fresh(lease(started=lease()["started"] - 1000))
+    ours = lease()
+    later = {key: ours[key] - 1000 for key in ("started", "after_boot")}
+    assert not is_fresh(lease(**later))
+
+
+@pytest.mark.skipif(not Path("/proc/stat").exists(), reason="Linux derives start times from it")
+def test_a_clock_that_is_set_ends_no_lease(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ours = lease()
+    (booted,) = re.findall(r"^btime (\d+)$", Path("/proc/stat").read_text(), re.MULTILINE)
+    moved = Path("/proc/stat").read_text().replace(f"btime {booted}", f"btime {int(booted) + 60}")
+    (tmp_path / "stat").write_text(moved)
+    (tmp_path / str(os.getpid())).symlink_to("/proc/self")
+    monkeypatch.setattr(psutil, "PROCFS_PATH", str(tmp_path))
+    assert psutil.Process().create_time() - ours["started"] == pytest.approx(60)
+    assert is_fresh(ours)
 
 
 def test_a_lease_from_elsewhere_counts_by_its_age() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from study.config import EarlyStoppingConfig, RefineConfig, SeedsConfig
+from study.config import BudgetConfig, EarlyStoppingConfig, RefineConfig, SeedsConfig
 from study.plan import best
 from study.plan.experiment import Plan, to_json
 from study.plan.growth import merge
@@ -89,8 +89,8 @@ def test_poor_trials_are_stopped_and_never_win(tmp_path: Path) -> None:
     assert {r.status for r in report} == {"completed"}
 
 
-def test_a_packed_worker_asks_for_trials_as_places_become_free(tmp_path: Path) -> None:
-    store = joint_store(tmp_path)
+def packed_joint_store(path: Path) -> ExperimentStore:
+    store = joint_store(path)
     plan = read_plan(store)
     by = {name: _packed(arm) for name, arm in best.arms_of(plan).items()}
     arms = {name: by[name] for name in plan.arms}
@@ -98,7 +98,11 @@ def test_a_packed_worker_asks_for_trials_as_places_become_free(tmp_path: Path) -
     store.write_plan(
         to_json(dataclasses.replace(plan, engine="packed", arms=arms, reserve=reserve))
     )
-    state = finished(drained(store, pack_size=3))
+    return store
+
+
+def test_a_packed_worker_asks_for_trials_as_places_become_free(tmp_path: Path) -> None:
+    state = finished(drained(packed_joint_store(tmp_path), pack_size=3))
     lanes = [r.probes["lanes"] for r in state.records.values()]
     assert max(lanes) == 3
 
@@ -138,6 +142,14 @@ def test_a_run_that_always_fails_does_not_hold_a_joint_search_up(tmp_path: Path)
     state = read_state(store)
     assert len(best.trials(state.plan)) == 4
     assert len(state.given_up) == 4
+
+
+def test_a_joint_search_asks_for_no_trial_that_its_budget_keeps_from_beginning(
+    tmp_path: Path,
+) -> None:
+    store = packed_joint_store(tmp_path)
+    drain(store, budget=BudgetConfig(runs=len(read_plan(store).runs)), pack_size=4)
+    assert len(read_state(store).open_runs) == 1  # what is tried next, should the budget grow
 
 
 def test_a_worker_refines_grids_and_reports_at_the_better_rate(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +14,15 @@ from optuna.trial import TrialState
 from study.config import EarlyStoppingConfig, SeedsConfig
 from study.plan.experiment import PlannedRun, to_json
 from study.records.record import Record
-from study.records.store import ExperimentStore
-from study.sweep.badge import badges, describe_badge
+from study.records.store import ExperimentStore, write_json
+from study.sweep.badge import Badge, badges, describe_badge
 from study.sweep.claims import Claim, Claims
+from study.sweep.holder import Holder
+from study.sweep.pack import Pack
 from study.sweep.schedule import read_state
 from study.sweep.storage import Storage
 from tests.engine_double import KILLER
-from tests.plans import toy_plan
+from tests.plans import record_of, toy_plan
 from tests.unit.sweep.workers import (
     assert_every_planned_run_once,
     drain,
@@ -253,3 +255,27 @@ def test_a_pack_is_ended_when_every_run_was_taken_over(
         assert attempt["reason"] == "another worker took the run over"
         assert (attempt["spent"], attempt.get("pack")) == (False, None)
     assert {record.probes["lanes"] for record in found.values()} == {1, 2}  # together again
+
+
+def test_an_interrupt_between_record_and_tell_leaves_the_result_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = prepared(tmp_path, engine="trl")
+    claims = Claims(store, Storage(store), "toy")
+    pack = Pack(Holder(store=store, claims=claims), Badge(store))
+    assert pack.open()
+    (lane,) = pack.lanes.values()
+    found = record_of(lane.run, 0.5, schema_version=1)
+    write_json(lane.directory / "result.json", asdict(found))
+
+    def strike(*arguments: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(claims.storage.trials, "set_trial_state_values", strike)
+        with pytest.raises(KeyboardInterrupt):
+            pack.holder.publish(lane.claim, lane.directory)
+    pack.take_back()
+    trial = claims.storage.trials.get_trial(lane.claim.trial_id)
+    assert (trial.state, trial.value) == (TrialState.COMPLETE, 0.5)
+    assert trial.user_attrs["status"] == "completed"

@@ -162,7 +162,9 @@ def test_workers_elsewhere_live_while_they_show_themselves(tmp_path: Path) -> No
     store = prepared(tmp_path / "toy")
     show(store, [], host="elsewhere", pid=1, expires=time.time() + 10)
     show(store, [], host="gone", pid=2, expires=time.time() - 1)
-    show(store, [], host=socket.gethostname(), pid=os.getpid(), started=1.0)  # pid used again
+    show(
+        store, [], host=socket.gethostname(), pid=os.getpid(), started=1.0, after_boot=1.0
+    )  # pid used again
     assert [badge["host"] for badge in badges(store)] == ["elsewhere"]
     lines = worker_lines(Watch(store).look())
     assert lines == []
