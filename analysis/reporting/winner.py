@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Mapping
 from dataclasses import dataclass
 
-from analysis.estimates.stats import CONFIDENCE, t_quantile
 from analysis.reading.sweep import Sweep
 from analysis.reporting.numbers import plural
+from study.plan.best import CONFIDENCE, simultaneous
 
 UNFINISHED = "Unfinished: no winner yet."
 NONE_COMPLETE = "No winner: no finalist has a score on every report seed."
@@ -55,13 +54,14 @@ def winner(sweep: Sweep) -> Winner | None:
         return None
     arm, rate = max(complete, key=lambda point: statistics.fmean(complete[point].values()))
     found = complete[arm, rate]
+    interval = simultaneous(list(found.values()), len(finalists))
     return Winner(
         arm=arm,
         overrides=tuple(map(str, sweep.experiment.get("arms", {}).get(arm, ()))),
         learning_rate=rate,
         report_mean=statistics.fmean(found.values()),
         report_scores=found,
-        interval=_interval(found, len(finalists)),
+        interval=None if interval is None else (interval.low, interval.high),
         confidence=CONFIDENCE,
         finalists=len(finalists),
         trials=len(trials),
@@ -106,13 +106,3 @@ def _points(sweep: Sweep, phase: str) -> dict[Point, list[str]]:
 def _scores(sweep: Sweep) -> dict[str, float]:
     runs = zip(sweep.runs["run_id"], sweep.runs["score_final"], strict=True)
     return {str(run_id): float(score) for run_id, score in runs if not math.isnan(score)}
-
-
-def _interval(scores: Mapping[str, float], finalists: int) -> tuple[float, float] | None:
-    """t interval of a mean that holds whichever finalist it is of (Bonferroni)."""
-    if len(scores) < 2:
-        return None
-    mean, sd = statistics.fmean(scores.values()), statistics.stdev(scores.values())
-    quantile = t_quantile(len(scores) - 1, 1 - (1 - CONFIDENCE) / finalists)
-    half = quantile * sd / math.sqrt(len(scores))
-    return mean - half, mean + half

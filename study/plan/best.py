@@ -12,11 +12,15 @@ import statistics
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from scipy.stats import t as student_t
+
 from study.config import BestConfig, ExperimentConfig
 from study.plan.arms import Arm
 from study.plan.experiment import Plan, with_cells
 from study.records.record import Record
 
+CONFIDENCE = 0.9
+"""Of the interval of the winner's score."""
 FIRST_TRIALS = 10
 """Trials that are spread over the space before results suggest others; at least one for each arm,
 but never more than half of all."""
@@ -234,3 +238,25 @@ def _all_scores(run_ids: list[str], records: Mapping[str, Record]) -> dict[str, 
     found = {r: records[r].score_final for r in run_ids if r in records}
     known = {run_id: score for run_id, score in found.items() if score is not None}
     return known if len(known) == len(run_ids) else {}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Interval:
+    """Ends of a confidence interval."""
+
+    low: float
+    high: float
+
+
+def simultaneous(scores: Sequence[float], candidates: int) -> Interval | None:
+    """t interval of a mean that holds whichever of ``candidates`` it is of (Bonferroni).
+
+    None from fewer than two scores.
+    """
+    if len(scores) < 2:
+        return None
+    tail = (1 - CONFIDENCE) / (2 * candidates)
+    quantile = float(student_t.ppf(1 - tail, len(scores) - 1))
+    half = quantile * statistics.stdev(scores) / len(scores) ** 0.5
+    mean = statistics.fmean(scores)
+    return Interval(low=mean - half, high=mean + half)

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import shutil
-import statistics
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from scipy.stats import t as student_t
 
 from study.config import with_cell
 from study.plan import best
-from study.plan.best import Winner
+from study.plan.best import CONFIDENCE, Winner, simultaneous
 from study.records.store import ExperimentStore, remove, write_json, write_text
 from study.sweep.repeat import command
 from study.sweep.schedule import State
 
-CONFIDENCE = 0.9
 LOADING = {
     "adapter": """from peft import AutoPeftModelForCausalLM
 from transformers import AutoTokenizer
@@ -64,28 +59,6 @@ def score_line(found: Winner) -> str:
     if interval is None:
         return f"{text}; no interval from one seed, and the best of several is optimistic"
     return f"{text}; the interval allows for the choice among finalists, the mean does not"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Interval:
-    """Ends of a confidence interval."""
-
-    low: float
-    high: float
-
-
-def simultaneous(scores: Sequence[float], candidates: int) -> Interval | None:
-    """t interval of a mean that holds whichever of ``candidates`` it is of (Bonferroni).
-
-    None from fewer than two scores.
-    """
-    if len(scores) < 2:
-        return None
-    tail = (1 - CONFIDENCE) / (2 * candidates)
-    quantile = float(student_t.ppf(1 - tail, len(scores) - 1))
-    half = quantile * statistics.stdev(scores) / len(scores) ** 0.5
-    mean = statistics.fmean(scores)
-    return Interval(low=mean - half, high=mean + half)
 
 
 def as_json(found: Winner, state: State, chosen: str, again: str) -> dict[str, Any]:

@@ -12,12 +12,13 @@ import pytest
 from rich.console import Console
 
 from study.compose import compose
+from study.plan.best import simultaneous
 from study.plan.experiment import Plan
 from study.records.record import Record
 from study.records.store import ExperimentStore
 from study.sweep.repeat import command
 from study.sweep.schedule import State
-from study.sweep.winner import announce, simultaneous
+from study.sweep.winner import announce
 from tests.plans import record_of, toy_plan
 from tests.unit.plan.joint import joint, run_to_the_end
 

@@ -16,7 +16,7 @@ from analysis.reporting.opening import opening
 from analysis.reporting.report import write_report
 from analysis.reporting.winner import NONE_COMPLETE, UNFINISHED, winner
 from study.plan import best
-from study.sweep.winner import simultaneous
+from study.plan.best import simultaneous
 from tests.doubles import write_synthetic_experiment
 from tests.unit.analysis.ablated_sweeps import finished, sweep_of
 from tests.unit.analysis.reporting.pages import page
