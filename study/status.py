@@ -13,10 +13,10 @@ from rich.console import Console
 
 from study.cli import reporting_user_errors
 from study.records.store import ExperimentStore
-from study.sweep.outlook import Watch
-from study.sweep.progress import draw_live, print_summary
 from study.sweep.schedule import read_state
-from study.sweep.table import outlook_table
+from study.sweep.view.outlook import Watch
+from study.sweep.view.progress import draw_live, print_summary
+from study.sweep.view.table import outlook_table
 
 
 def main(arguments: list[str] | None = None) -> None:

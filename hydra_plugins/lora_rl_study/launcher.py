@@ -22,7 +22,12 @@ class LocalLauncher(JobLauncher):
         self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int
     ) -> Sequence[JobReturn]:
         """Run the jobs and wait for all of them; on Ctrl-C, wait until they have left."""
-        from study.sweep.devices import available_cores, sharing, visible_gpus, worker_environment
+        from study.sweep.work.devices import (
+            available_cores,
+            sharing,
+            visible_gpus,
+            worker_environment,
+        )
 
         jobs = self.jobs(job_overrides, initial_job_idx)
         gpus, cores = visible_gpus(os.environ), available_cores()

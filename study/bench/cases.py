@@ -11,7 +11,7 @@ from unittest.mock import patch
 
 from study.compose import compose
 from study.plan.description import Description
-from study.sweep.assemble import make_arm
+from study.sweep.launch.assemble import make_arm
 from study.tasks.arithmetic import ArithmeticTask
 from study.tasks.base import Problem, Score
 from study.train.engine import RunSpec

@@ -6,7 +6,7 @@ import os
 from typing import Any
 
 from study.records.provenance import provenance
-from study.sweep.devices import THREAD_VARIABLES, settle
+from study.sweep.work.devices import THREAD_VARIABLES, settle
 
 QUIET = 0.7
 """Load average per core up to which figures are worth quoting; one process of it is the bench."""

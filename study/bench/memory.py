@@ -12,7 +12,7 @@ from rich.console import Console
 
 from study.bench.cases import Case
 from study.bench.steps import Effort, run, specs_of
-from study.sweep.child import ENGINES
+from study.sweep.work.child import ENGINES
 
 LANES = 32
 STATE_BYTES = 4 * 4

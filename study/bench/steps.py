@@ -18,7 +18,7 @@ from study.bench.floor import Work, floor_seconds, phases
 from study.bench.spread import spread
 from study.bench.tables import times_with_spread
 from study.bench.watch import Sample, Stopwatch
-from study.sweep.child import ENGINES
+from study.sweep.work.child import ENGINES
 from study.train.engine import Engine, RunSpec
 
 LANES = (1, 2, 4, 8, 16, 32)

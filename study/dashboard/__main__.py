@@ -18,8 +18,8 @@ from study.cli import reporting_user_errors
 from study.dashboard.view import ReadOnlyView
 from study.dashboard.web import guarded
 from study.records.store import ExperimentStore
+from study.sweep.claims.storage import Storage
 from study.sweep.schedule import read_plan
-from study.sweep.storage import Storage
 
 
 class _Server(ThreadingMixIn, WSGIServer):

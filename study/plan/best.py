@@ -1,6 +1,6 @@
 """A joint search over arms and learning rates: what is tried first, who is scored again, who wins.
 
-What is tried after the first trials is suggested by :mod:`study.sweep.sampling`.
+What is tried after the first trials is suggested by :mod:`study.sweep.modes.sampling`.
 """
 
 from __future__ import annotations

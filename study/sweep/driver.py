@@ -20,16 +20,16 @@ from study.plan.limits import Limits, ended_sentence
 from study.plan.packs import EngineChoice, settle_engine
 from study.plan.select import Selection
 from study.records.store import ExperimentStore
-from study.sweep.assemble import Assembled, assemble, assemble_single
-from study.sweep.claims import Claims
-from study.sweep.devices import settle
-from study.sweep.mirror import mirroring
-from study.sweep.path_table import print_path
-from study.sweep.progress import ProgressView, print_bill, print_engine, print_summary
+from study.sweep.claims.claims import Claims
+from study.sweep.claims.storage import Storage
+from study.sweep.launch.assemble import Assembled, assemble, assemble_single
+from study.sweep.launch.mirror import mirroring
 from study.sweep.schedule import Board, State, published, read_state, write_plan
-from study.sweep.storage import Storage
-from study.sweep.winner import announce
-from study.sweep.worker import Worker
+from study.sweep.view.path_table import print_path
+from study.sweep.view.progress import ProgressView, print_bill, print_engine, print_summary
+from study.sweep.view.winner import announce
+from study.sweep.work.devices import settle
+from study.sweep.work.worker import Worker
 
 Launch = Callable[[list[list[str]]], list[str]]
 """Starts one worker process for each list of overrides, waits, and says which failed and how."""

@@ -12,8 +12,8 @@ from study.plan.limits import Limits
 from study.plan.select import Selection
 from study.records.record import Record
 from study.records.store import ExperimentStore
-from study.sweep.claims import Claims
-from study.sweep.search import grow
+from study.sweep.claims.claims import Claims
+from study.sweep.modes.search import grow
 
 
 @dataclass(frozen=True, kw_only=True)

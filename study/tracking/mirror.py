@@ -13,8 +13,8 @@ from pathlib import Path
 from study.plan.experiment import PlannedRun
 from study.records.record import Record
 from study.records.store import ExperimentStore
-from study.sweep.badge import badges
 from study.sweep.schedule import State, read_state
+from study.sweep.work.badge import badges
 from study.tracking.marks import Mark, Marks
 from study.tracking.runlog import RunLog
 

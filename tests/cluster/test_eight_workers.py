@@ -12,9 +12,9 @@ import pytest
 from study.config import SeedsConfig
 from study.plan.experiment import PlannedRun, to_json
 from study.records.store import ExperimentStore
-from study.sweep.claims import Claims
+from study.sweep.claims.claims import Claims
+from study.sweep.claims.storage import Storage
 from study.sweep.schedule import read_state, write_plan
-from study.sweep.storage import Storage
 from tests.cluster.postgres import Server, private_server
 from tests.plans import toy_plan
 from tests.unit.sweep.workers import start_worker

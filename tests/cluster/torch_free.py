@@ -7,7 +7,7 @@ from omegaconf import DictConfig
 
 import study.__main__ as program
 from study.compose import CONF_DIR, CONFIG_NAME, register_schemas
-from study.sweep import child
+from study.sweep.work import child
 
 
 def work(config: DictConfig) -> None:

@@ -22,9 +22,9 @@ from optuna.trial import TrialState
 from study.config import SeedsConfig
 from study.plan.experiment import Plan
 from study.records.store import ExperimentStore
-from study.sweep.claims import Claims
+from study.sweep.claims.claims import Claims
+from study.sweep.claims.storage import Storage
 from study.sweep.schedule import State, read_state, write_plan
-from study.sweep.storage import Storage
 from tests.faults.injections import Fault
 from tests.plans import toy_plan
 from tests.unit.sweep.workers import ROOT, drain, heed_interrupts

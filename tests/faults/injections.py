@@ -30,7 +30,7 @@ class Point:
     after: bool = False
 
 
-STORE, CLAIMS = "study.records.store.ExperimentStore", "study.sweep.claims.Claims"
+STORE, CLAIMS = "study.records.store.ExperimentStore", "study.sweep.claims.claims.Claims"
 POINTS = {
     "before claim": Point(CLAIMS, "take", "worker"),
     "after claim": Point(CLAIMS, "take", "worker", after=True),
@@ -49,12 +49,14 @@ POINTS = {
     "plan grown, not described": Point(STORE, "write_plan", "worker", after=True),
     "before a selection": Point(STORE, "write_selection", "worker"),
     "selection, plan not grown": Point(STORE, "write_selection", "worker", after=True),
-    "child starts": Point("study.sweep.child.PackSink", "admit", "child"),
+    "child starts": Point("study.sweep.work.child.PackSink", "admit", "child"),
     "during rollout": Point("tests.engine_double", "_fault", "child"),
     "after metrics": Point("study.records.writer.RunWriter", "metrics", "child", after=True),
     "before an evaluation": Point("study.records.writer.RunWriter", "evaluation", "child"),
-    "before the result": Point("study.sweep.child.Desk", "leave_result", "child"),
-    "result, not announced": Point("study.sweep.child.Desk", "leave_result", "child", after=True),
+    "before the result": Point("study.sweep.work.child.Desk", "leave_result", "child"),
+    "result, not announced": Point(
+        "study.sweep.work.child.Desk", "leave_result", "child", after=True
+    ),
 }
 """By what a reader would call it."""
 
@@ -159,7 +161,7 @@ def is_first(markers: Path, fault: Fault) -> bool:
 
 def _half_a_journal_entry(side: str, fault: Fault, markers: Path) -> None:
     """A writer that dies, or a disk that fills, in the middle of an entry, the lock held."""
-    from study.sweep.journal import Journal
+    from study.sweep.claims.journal import Journal
 
     original, calls = Journal.append_logs, 0
 

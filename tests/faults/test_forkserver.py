@@ -10,8 +10,8 @@ from multiprocessing import forkserver
 
 import pytest
 
-from study.sweep.messages import PackAssignment
-from study.sweep.process import Nursery
+from study.sweep.work.messages import PackAssignment
+from study.sweep.work.process import Nursery
 from tests.faults.harness import TALLY
 
 NOTHING = PackAssignment(

@@ -12,22 +12,22 @@ import psutil
 import pytest
 from optuna.trial import FrozenTrial, TrialState
 
-from study.sweep.storage import Storage
+from study.sweep.claims.storage import Storage
 from tests.faults.harness import PATIENCE_S, TALLY, Sweep
 
 ENGINES = ["packed", pytest.param("trl", marks=pytest.mark.nightly)]
 LEASE_S = 5.0
 ELSEWHERE = f"""
     import socket, time
-    import study.sweep.claims, study.sweep.leases
+    import study.sweep.claims.claims, study.sweep.claims.leases
     socket.gethostname = lambda: "elsewhere"
-    study.sweep.leases.LEASE_S = {LEASE_S}
-    study.sweep.claims.RENEW_EVERY_S = 1.0
+    study.sweep.claims.leases.LEASE_S = {LEASE_S}
+    study.sweep.claims.claims.RENEW_EVERY_S = 1.0
 """
 BEHIND = """
     class Clock:
         time, monotonic = staticmethod(lambda: time.time() - 3600), time.monotonic
-    study.sweep.leases.time = Clock
+    study.sweep.claims.leases.time = Clock
 """
 """Its leases look as if they had run out long ago."""
 

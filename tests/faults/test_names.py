@@ -16,7 +16,7 @@ from analysis.reading.load import load
 from study.config import ExperimentConfig, SeedsConfig
 from study.config.experiment import RESERVED_ARM_NAMES
 from study.config.laws import MAX_NAME, check_name, is_name
-from study.sweep.choices import arm_name
+from study.sweep.launch.choices import arm_name
 from tests.doubles import write_synthetic_experiment
 from tests.storages import store_experiment
 

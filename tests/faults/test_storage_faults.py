@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from study.plan.experiment import PlannedRun
-from study.sweep import storage as storage_module
+from study.sweep.claims import storage as storage_module
 from study.sweep.errors import StorageAwayError
 from study.sweep.schedule import read_state
 from tests.cluster.postgres import private_server
@@ -133,7 +133,7 @@ HOLD = """
 import sys, time
 from pathlib import Path
 from study.records.store import ExperimentStore
-from study.sweep.storage import Storage
+from study.sweep.claims.storage import Storage
 with Storage(ExperimentStore(Path(sys.argv[1])), sys.argv[2]).lock("toy"):
     print("held", flush=True)
     time.sleep(100)
@@ -143,7 +143,7 @@ with Storage(ExperimentStore(Path(sys.argv[1])), sys.argv[2]).lock("toy"):
 @pytest.mark.cluster
 @pytest.mark.timeout(120)
 def test_a_machine_that_stops_inside_the_lock_holds_nobody_up(tmp_path: Path) -> None:
-    short = "import study.sweep.storage; study.sweep.storage.HELD_S = 1.0\n"
+    short = "import study.sweep.claims.storage; study.sweep.claims.storage.HELD_S = 1.0\n"
     with private_server() as server:
         sweep = Sweep(tmp_path, storage=server.url)
         command = [sys.executable, "-c", short + HOLD, str(sweep.store.path), server.url]

@@ -19,9 +19,9 @@ from study.config import SeedsConfig
 from study.dashboard.__main__ import is_loopback, main, make_dashboard, view_of
 from study.dashboard.view import JOINT_ID, ReadOnlyView
 from study.records.store import ExperimentStore
-from study.sweep.claims import Claims
+from study.sweep.claims.claims import Claims
+from study.sweep.claims.storage import Storage
 from study.sweep.schedule import read_plan, read_state, write_plan
-from study.sweep.storage import Storage
 from tests.unit.sweep.workers import drain, prepared
 
 

@@ -19,10 +19,10 @@ from pathlib import Path
 
 from study.config import SeedsConfig
 from study.records.store import ExperimentStore
-from study.sweep.claims import Claims
+from study.sweep.claims.claims import Claims
+from study.sweep.claims.storage import Storage
 from study.sweep.schedule import write_plan
-from study.sweep.storage import Storage
-from study.sweep.worker import Worker
+from study.sweep.work.worker import Worker
 from tests.cluster.postgres import private_server
 from tests.plans import toy_plan
 

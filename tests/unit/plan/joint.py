@@ -13,8 +13,8 @@ from study.plan import best
 from study.plan.arms import Arm
 from study.plan.experiment import Plan, PlannedRun, plan_search
 from study.records.record import Record
-from study.sweep.choices import with_choices
-from study.sweep.search import grow
+from study.sweep.launch.choices import with_choices
+from study.sweep.modes.search import grow
 from tests.plans import arm, experiment, lora, objective, record_of, run_config
 
 CHOICES: dict[str, list[Any]] = {

@@ -15,9 +15,9 @@ from study.plan import best
 from study.plan.budget import bill
 from study.plan.experiment import from_json, to_json
 from study.plan.growth import merge
-from study.sweep import search
-from study.sweep.choices import with_choices
-from study.sweep.search import grow
+from study.sweep.launch.choices import with_choices
+from study.sweep.modes import search
+from study.sweep.modes.search import grow
 from tests.plans import experiment, record_of
 from tests.unit.plan.joint import (
     CHOICES,

@@ -21,7 +21,7 @@ from study.plan.packs import (
     settle_engine,
     with_engine,
 )
-from study.sweep.progress import engine_line
+from study.sweep.view.progress import engine_line
 from tests.plans import LORA_RATES, arm, description, experiment, full, lora, objective, run_config
 
 

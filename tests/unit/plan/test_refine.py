@@ -17,7 +17,7 @@ from study.plan.growth import merge
 from study.plan.refine import around, grow
 from study.plan.select import Selection
 from study.records.record import Record
-from study.sweep import search
+from study.sweep.modes import search
 from tests.plans import LORA_RATES, arm, experiment, lora, record_of, run_config, toy_plan
 
 FULL_BEST, LORA_BEST = 1.3e-4, 3.5e-3

@@ -14,7 +14,7 @@ from study.config import with_cell
 from study.plan.experiment import to_json
 from study.records.store import ExperimentStore
 from study.sweep.schedule import read_plan, read_state
-from study.sweep.worker import Worker
+from study.sweep.work.worker import Worker
 from tests.engine_double import true_score
 from tests.plans import toy_plan
 

@@ -9,8 +9,8 @@ import psutil
 import pytest
 
 from study.config import TrackerConfig
-from study.sweep import mirror
-from study.sweep.mirror import mirroring
+from study.sweep.launch import mirror
+from study.sweep.launch.mirror import mirroring
 from tests.unit.tracking.mirrors import Written, files_of, runs_of, small_sweep, stored_rows
 from tests.wandb_server import KEY, wandb_server
 

@@ -12,7 +12,7 @@ import pytest
 
 from study.plan.experiment import PlannedRun
 from study.records.store import ExperimentStore, write_json
-from study.sweep.leases import new_lease
+from study.sweep.claims.leases import new_lease
 from study.tracking.mirror import Mirror
 from study.tracking.runlog import clean_environment
 from tests.unit.tracking.mirrors import (

@@ -20,8 +20,8 @@ from analysis.simulate.regimes import SHAPES
 from analysis.simulate.store import Flaws, rank_arms, write_experiment
 from study.plan.experiment import from_json
 from study.records.store import ExperimentStore
-from study.sweep.claims import Claims
-from study.sweep.storage import Storage
+from study.sweep.claims.claims import Claims
+from study.sweep.claims.storage import Storage
 from tests.doubles import Defects, run_id, write_synthetic_experiment
 from tests.storages import open_writable, store_experiment
 

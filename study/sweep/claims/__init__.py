@@ -1,0 +1,1 @@
+"""Who works on what, kept in an Optuna storage."""

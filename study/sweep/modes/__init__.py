@@ -1,0 +1,1 @@
+"""Search modes: which runs come next, and which end early."""

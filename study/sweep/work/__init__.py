@@ -1,0 +1,1 @@
+"""Workers: processes that claim runs, train them in children and publish the results."""
