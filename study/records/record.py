@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
+
+from study.records.files import read_text
 
 SCHEMA_VERSION = 1
 RESULT_STATUSES = ("completed", "diverged", "no_signal", "pruned")
@@ -79,3 +83,27 @@ class Record:
     """Of the process, the other runs of a pack included."""
     probes: dict[str, Any] = field(default_factory=dict)
     git_commit: str
+
+
+def read_record(path: Path) -> Record | None:
+    """The record in a file; None if there is none.
+
+    Raises:
+        ValueError: one sentence if the file is damaged or of another schema.
+    """
+    text = read_text(path)
+    if text is None:
+        return None
+    try:
+        data = json.loads(text)
+    except json.JSONDecodeError as error:  # records are synced: a disk lost it, or a hand
+        raise ValueError(
+            f"{path} cannot be read as a record ({error}); move it away, and its run is trained "
+            "again"
+        ) from error
+    if data.get("schema_version") != SCHEMA_VERSION:
+        raise ValueError(
+            f"{path} has schema_version {data.get('schema_version')!r}, this program reads "
+            f"{SCHEMA_VERSION}"
+        )
+    return Record(**data)

@@ -1,7 +1,8 @@
 """The directory of an experiment: what is where, and which file makes a run done.
 
 A run is done when ``record.json`` exists; it is written last, under the experiment's lock, by a
-hard link that fails if there is one already, so two writers cannot both win.
+hard link that fails if there is one already, so two writers cannot both win. The directory may lie
+on a disk that several machines share.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from typing import Any
 
 from filelock import FileLock
 
-from study.records.record import SCHEMA_VERSION, Record
+from study.records.files import is_json, link_first, look_afresh, move, mtime_ns, read_text, undo
+from study.records.record import Record, read_record
 
 LOCK_POLL_S = 0.005
 """How often a lock that another process holds is tried again; critical sections take milliseconds.
@@ -70,50 +72,66 @@ class ExperimentStore:
         """Hold the experiment's lock: one writer of plan, selections and new claims at a time."""
         self.path.mkdir(parents=True, exist_ok=True)
         with FileLock(self.path / "plan.lock").acquire(poll_interval=LOCK_POLL_S):
+            look_afresh(self.path)  # what the holder before us made
             yield
 
     def read_plan(self) -> dict[str, Any] | None:
         """The parsed ``plan.json``, or None if there is none."""
-        if not self.plan_path.exists():
-            return None
-        data: dict[str, Any] = json.loads(self.plan_path.read_text())
-        return data
+        text = read_text(self.plan_path)
+        return None if text is None else dict(json.loads(text))
 
     def plan_stamp(self) -> tuple[int, int]:
-        """Changes whenever ``plan.json`` does: it is replaced, never written over."""
-        found = self.plan_path.stat()
+        """Changes whenever ``plan.json`` does: it is replaced, never written over.
+
+        The file is opened for it: of a name alone, a network disk may remember an older file.
+        """
+        with self.plan_path.open("rb") as file:
+            found = os.fstat(file.fileno())
         return found.st_ino, found.st_mtime_ns
 
     def write_plan(self, data: dict[str, Any]) -> None:
         """Replace ``plan.json`` in one step."""
-        write_json(self.plan_path, data)
+        write_json(self.plan_path, data, sync=True)
 
     def read_selections(self) -> dict[str, dict[str, Any]]:
         """Selections by arm."""
         files = sorted((self.path / "selection").glob("*.json"))
-        return {file.stem: json.loads(file.read_text()) for file in files}
+        texts = {file.stem: read_text(file) for file in files}
+        return {arm: json.loads(text) for arm, text in texts.items() if text is not None}
 
     def write_selection(self, arm: str, data: dict[str, Any]) -> None:
         """Write an arm's selection once; an existing one stays."""
         target = self.path / "selection" / f"{arm}.json"
         if not target.exists():
-            write_json(target, data)
+            write_json(target, data, sync=True)
 
     def record(self, arm: str, run_id: str) -> Record | None:
         """The record of a run, or None if the run is not done."""
         path = self.run_dir(arm, run_id) / "record.json"
-        try:
-            written_at = path.stat().st_mtime_ns
-        except FileNotFoundError:
+        if path not in self._records:
+            look_afresh(path.parent)
+        stamp = mtime_ns(path)
+        if stamp is None:
             return None
-        if path not in self._records or self._records[path][0] != written_at:
-            self._records[path] = (written_at, _read_record(path))
+        if path not in self._records or self._records[path][0] != stamp:
+            found = read_record(path)
+            if found is None:
+                return None
+            self._records[path] = (stamp, found)
         return self._records[path][1]
+
+    def begun(self, arm: str) -> list[str]:
+        """Runs of an arm that have a directory: each that was ever begun has."""
+        try:
+            with os.scandir(self.path / arm) as entries:
+                return sorted(entry.name for entry in entries)
+        except FileNotFoundError:
+            return []
 
     def accuracies(self, arm: str, run_id: str) -> dict[int, float]:
         """Held-out accuracy by optimizer step, of a run with a record."""
         path = self.run_dir(arm, run_id) / "metrics.jsonl"
-        lines = path.read_text().splitlines() if path.exists() else []
+        lines = (read_text(path) or "").splitlines()
         rows = [json.loads(line) for line in lines if '"eval/accuracy"' in line]
         return {row["step"]: row["eval/accuracy"] for row in rows}
 
@@ -125,16 +143,15 @@ class ExperimentStore:
         """
         run_dir = self.run_dir(record.arm, record.run_id)
         with self.lock():
+            look_afresh(run_dir)
             first = not (run_dir / "record.json").exists()
             if first:
-                for name in PUBLISHED:
-                    source, target = attempt_dir / name, run_dir / name
-                    if source.exists():
-                        remove(target)
-                        source.rename(target)
+                moves = move(PUBLISHED, attempt_dir, run_dir)
                 draft = attempt_dir / "record.json"
                 write_json(draft, asdict(record), sync=True)
-                os.link(draft, run_dir / "record.json")
+                first = link_first(draft, run_dir / "record.json")
+                if not first:  # the disk did not keep the lock, or the look: the other's stand
+                    undo(moves)
             # It is gone if another worker took it for a dead one's and published it.
             shutil.rmtree(attempt_dir, ignore_errors=True)
         return first
@@ -144,10 +161,14 @@ class ExperimentStore:
 
         A result that a power failure left empty is removed: its run is trained again.
         """
-        for path in sorted((self.run_dir(arm, run_id) / "attempts").glob("*/result.json")):
-            if _is_whole(path):
-                return path.parent
-            path.unlink(missing_ok=True)
+        self._look_afresh(arm, run_id)
+        for attempt_dir in sorted((self.run_dir(arm, run_id) / "attempts").glob("*")):
+            look_afresh(attempt_dir)
+            text = read_text(attempt_dir / "result.json")
+            if text is not None and is_json(text):
+                return attempt_dir
+            if text is not None:
+                (attempt_dir / "result.json").unlink(missing_ok=True)
         return None
 
     def clear_published(self, arm: str, run_id: str) -> None:
@@ -161,6 +182,7 @@ class ExperimentStore:
         Earlier attempts that nobody noted are those whose worker died; they are noted now and
         cost no retry.
         """
+        self._look_afresh(arm, run_id)
         parent = self.run_dir(arm, run_id) / "attempts"
         parent.mkdir(parents=True, exist_ok=True)
         taken = sorted(int(p.name) for p in parent.iterdir() if p.name.isdigit())
@@ -198,6 +220,7 @@ class ExperimentStore:
         """
         line = {"attempt": attempt, "status": status, "reason": reason, "spent": spent}
         line |= {"pack": pack} if pack > 1 else {}
+        self._look_afresh(arm, run_id)
         path = self._attempts_path(arm, run_id)
         noted = self._attempt_lines(arm, run_id)
         if attempt != REOPENED and any(entry["attempt"] == attempt for entry in noted):
@@ -216,10 +239,7 @@ class ExperimentStore:
         return lines[reopened[-1] + 1 :] if reopened else lines
 
     def _attempt_lines(self, arm: str, run_id: str) -> list[dict[str, Any]]:
-        path = self._attempts_path(arm, run_id)
-        if not path.exists():
-            return []
-        lines = path.read_text().splitlines(keepends=True)
+        lines = (read_text(self._attempts_path(arm, run_id)) or "").splitlines(keepends=True)
         return [
             json.loads(line) for line in lines if line.endswith("\n")
         ]  # a torn last line is none
@@ -227,30 +247,10 @@ class ExperimentStore:
     def _attempts_path(self, arm: str, run_id: str) -> Path:
         return self.run_dir(arm, run_id) / "attempts.jsonl"
 
-
-def _is_whole(path: Path) -> bool:
-    """Whether a JSON file can be read; it may also be gone, published by another worker."""
-    try:
-        json.loads(path.read_text())
-    except (FileNotFoundError, ValueError):
-        return False
-    return True
-
-
-def _read_record(path: Path) -> Record:
-    try:
-        data = json.loads(path.read_text())
-    except json.JSONDecodeError as error:  # records are synced: a disk lost it, or a hand
-        raise ValueError(
-            f"{path} cannot be read as a record ({error}); move it away, and its run is trained "
-            "again"
-        ) from error
-    if data.get("schema_version") != SCHEMA_VERSION:
-        raise ValueError(
-            f"{path} has schema_version {data.get('schema_version')!r}, this program reads "
-            f"{SCHEMA_VERSION}"
-        )
-    return Record(**data)
+    def _look_afresh(self, arm: str, run_id: str) -> None:
+        """See what other machines have made of a run by now."""
+        for directory in (self.path, self.path / arm, self.run_dir(arm, run_id)):
+            look_afresh(directory)
 
 
 def now() -> str:

@@ -7,6 +7,7 @@ import socket
 import time
 from collections.abc import Callable, Mapping
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import psutil
@@ -52,7 +53,7 @@ def _start(process: psutil.Process) -> tuple[float, float]:
 def is_fresh(lease: Mapping[str, Any], lives: Lives = process_lives) -> bool:
     """Whether the process that took the lease still lives; by its age if on another machine."""
     ours = _holder()
-    if any(lease.get(key) != ours[key] for key in ("host", "pid_namespace")):
+    if any(lease.get(key) != ours[key] for key in ("host", "boot", "pid_namespace")):
         return time.time() < float(lease["expires"])
     return lives(int(lease["pid"]), float(lease["started"]), float(lease["after_boot"]))
 
@@ -66,11 +67,20 @@ def _holder_of(pid: int) -> dict[str, Any]:
     started, after_boot = _start(psutil.Process(pid))
     return {
         "host": socket.gethostname(),
+        "boot": _boot(),
         "pid_namespace": _pid_namespace(),
         "pid": pid,
         "started": started,
         "after_boot": after_boot,
     }
+
+
+def _boot() -> str:
+    """Machines may share a name ("localhost", cloned images) too; empty where Linux is not."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return ""
 
 
 def _pid_namespace() -> str:

@@ -11,6 +11,7 @@ from typing import Any
 
 from study.plan.budget import mean_seconds, run_flops
 from study.plan.experiment import Plan, PlannedRun
+from study.records.files import mtime_ns
 from study.records.record import Record
 from study.records.store import ExperimentStore
 from study.sweep.modes.search import to_come
@@ -120,8 +121,9 @@ class Watch:
         if stamp != self._stamp:
             self._stamp, self._plan = stamp, read_plan(self._store)
             self._given_up.clear()
+        begun = {run_id for arm in self._plan.arms for run_id in self._store.begun(arm)}
         for run in self._plan.runs:
-            if run.run_id not in self._records:
+            if run.run_id in begun and run.run_id not in self._records:
                 self._look_at(run)
         state = State(plan=self._plan, records=self._records, given_up=self._given_up)
         return state.only(self._wanted)
@@ -130,8 +132,8 @@ class Watch:
         record = self._store.record(run.arm, run.run_id)
         if record is not None:
             self._records[run.run_id] = record
-            written = self._store.run_dir(run.arm, run.run_id) / "record.json"
-            self._ended_at[run.run_id] = written.stat().st_mtime
+            written = mtime_ns(self._store.run_dir(run.arm, run.run_id) / "record.json")
+            self._ended_at[run.run_id] = (written or 0) / 1e9
         tries = self._store.attempts(run.arm, run.run_id)
         self._failed[run.run_id] = len(tries)
         if record is None and spent(tries) > self._plan.max_retries:
@@ -176,7 +178,8 @@ class Watch:
         now = time.time()
         since = max(now - RATE_WINDOW_S, min(float(badge["started"]) for badge in shown))
         ended = sum(self._ended_at[run_id] >= since for run_id in state.records)
-        return ended / (now - since) * 3600 if ended else None
+        # A worker's clock may be ahead of ours.
+        return ended / (now - since) * 3600 if ended and now > since else None
 
 
 def best_so_far(records: Collection[Record]) -> Best | None:

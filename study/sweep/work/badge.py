@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
-import socket
 import time
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
+from study.plan.identity import short_hash
+from study.records.files import is_json, read_text
 from study.records.store import ExperimentStore, write_json
 from study.sweep.claims.leases import is_fresh, new_lease
 from study.sweep.work.lane import Lane
@@ -21,8 +22,12 @@ class Badge:
     """This process's file among the workers of an experiment."""
 
     def __init__(self, store: ExperimentStore) -> None:
-        self._path = store.workers_dir / f"{socket.gethostname()}-{os.getpid()}.json"
+        """Removes what dead workers left; a viewer may not, since it only reads."""
+        self._path = store.workers_dir / _name(new_lease())
         self._shown_at, self._shown = -SHOWN_EVERY_S, [""]
+        for path, badge in _all(store):
+            if badge is None or not is_fresh(badge):
+                path.unlink(missing_ok=True)
 
     def show(self, lanes: Collection[Lane]) -> None:
         """Say which runs the worker trains and how far they are; none: it waits for runs.
@@ -41,6 +46,12 @@ class Badge:
         self._path.unlink(missing_ok=True)
 
 
+def _name(lease: Mapping[str, Any]) -> str:
+    """The process's own file, also where containers share a host's name and each has a pid 7."""
+    started = [str(lease[key]) for key in ("pid_namespace", "started", "after_boot")]
+    return f"{lease['host']}-{lease['pid']}-{short_hash(started, 8)}.json"
+
+
 def _row(lane: Lane) -> dict[str, Any]:
     spec = lane.assignment.spec
     return {
@@ -57,15 +68,15 @@ def _row(lane: Lane) -> dict[str, Any]:
 
 def badges(store: ExperimentStore) -> list[dict[str, Any]]:
     """What each living worker is doing: those of other machines live while they show it."""
-    found = []
+    return [badge for _, badge in _all(store) if badge is not None and is_fresh(badge)]
+
+
+def _all(store: ExperimentStore) -> Iterator[tuple[Path, dict[str, Any] | None]]:
+    """Badges by file, those of the dead included; None where a power failure spoilt the file."""
     for path in sorted(store.workers_dir.glob("*.json")):
-        try:
-            badge = json.loads(path.read_text())
-        except (FileNotFoundError, json.JSONDecodeError):
-            continue  # the worker left in this moment, or a power failure emptied its file
-        if is_fresh(badge):
-            found.append(badge)
-    return found
+        text = read_text(path)
+        if text is not None:  # else the worker left in this moment
+            yield path, json.loads(text) if is_json(text) else None
 
 
 def describe_badge(badge: dict[str, Any]) -> str:

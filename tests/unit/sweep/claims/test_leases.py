@@ -40,8 +40,9 @@ def test_a_lease_from_elsewhere_counts_by_its_age() -> None:
     assert not is_fresh(lease(host="elsewhere", expires=time.time() - 1))
 
 
-def test_a_container_of_the_same_host_name_is_elsewhere() -> None:
-    other = lease(pid_namespace="pid:[1]", pid=2**22 + 1)
+@pytest.mark.parametrize("key", ["pid_namespace", "boot"])
+def test_a_container_or_machine_of_the_same_host_name_is_elsewhere(key: str) -> None:
+    other = lease(**{key: "another"}, pid=2**22 + 1)
     assert is_fresh(other)
     assert not is_fresh({**other, "expires": time.time() - 1})
 

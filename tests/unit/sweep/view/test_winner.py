@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import shlex
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +13,26 @@ import pytest
 from rich.console import Console
 
 from study.compose import compose
+from study.config import ModelConfig
 from study.plan.best import simultaneous
-from study.plan.experiment import Plan
+from study.plan.experiment import Plan, plan_search
+from study.plan.select import grow
 from study.records.record import Record
 from study.records.store import ExperimentStore
 from study.sweep.schedule import State
 from study.sweep.view.repeat import command
 from study.sweep.view.winner import announce
-from tests.plans import record_of, toy_plan
+from tests.plans import (
+    FULL_RATES,
+    LORA_RATES,
+    arm,
+    experiment,
+    full,
+    lora,
+    record_of,
+    run_config,
+    toy_plan,
+)
 from tests.unit.plan.joint import joint, run_to_the_end
 
 
@@ -114,3 +127,76 @@ def test_the_command_of_the_winner_trains_its_best_run(tmp_path: Path) -> None:
     run = plan.run(found["run_id"])
     assert f"seed={run.seed}" in found["command"]
     assert f"objective.learning_rate={run.learning_rate}" in found["command"]
+
+
+def reported(path: Path, weights: str | None) -> tuple[Plan, dict[str, Record]]:
+    """Two arms that have reported on seeds 100 and 101, scores 0.25 and 0.75 for each."""
+    model = ModelConfig(name="lab32", source="lab")
+    arms = {
+        "full": arm("full", run_config(full(), model=model), FULL_RATES),
+        "lora-r1": arm("lora-r1", run_config(lora(), model=model), LORA_RATES),
+    }
+    plan = plan_search(experiment(), arms, "trl")
+    records = {run.run_id: record_of(run, 0.5) for run in plan.runs}
+    plan, selections = grow(plan, records, {})
+    for selection in selections:
+        ExperimentStore(path).write_selection(selection.arm, asdict(selection))
+    for run in (run for run in plan.runs if run.phase == "report"):
+        records[run.run_id] = record_of(run, {100: 0.25, 101: 0.75}[run.seed])
+        if weights is not None:
+            kept = path / run.arm / run.run_id / weights
+            kept.mkdir(parents=True)
+            (kept / "w.safetensors").write_text(run.run_id)
+    return plan, records
+
+
+def kept_weights(path: Path) -> dict[str, str]:
+    """Of the arms in ``best/``, the run whose weights they are."""
+    return {p.parts[-3]: p.read_text() for p in path.glob("best/*/*/w.safetensors")}
+
+
+def best_runs(plan: Plan, seed: int) -> dict[str, str]:
+    return {r.arm: r.run_id for r in plan.runs if r.phase == "report" and r.seed == seed}
+
+
+def test_each_arm_that_has_reported_keeps_its_best_run(tmp_path: Path) -> None:
+    plan, records = reported(tmp_path, "adapter")
+    assert f"how to load them: {tmp_path / 'best'}" in announced(plan, records, tmp_path)
+    assert kept_weights(tmp_path) == best_runs(plan, 101)
+    said = (tmp_path / "best" / "full" / "command.sh").read_text()
+    assert "method=full" in said and "seed=101" in said
+    load = (tmp_path / "best" / "full" / "load.py").read_text()
+    assert str(tmp_path / "best" / "full" / "adapter") in load
+    assert not (tmp_path / "best.json").exists()
+
+
+def test_a_kept_run_is_copied_once_and_makes_room_for_a_better_one(tmp_path: Path) -> None:
+    plan, records = reported(tmp_path, "adapter")
+    announced(plan, records, tmp_path)
+    copies = sorted(tmp_path.glob("best/*/*/w.safetensors"))
+    before = [copy.stat().st_ino for copy in copies]
+    announced(plan, records, tmp_path)
+    assert [copy.stat().st_ino for copy in copies] == before
+    first = best_runs(plan, 100)["full"]
+    records[first] = record_of(plan.run(first), 0.8)
+    announced(plan, records, tmp_path)
+    assert kept_weights(tmp_path) == {**best_runs(plan, 101), "full": first}
+
+
+def test_a_copy_that_was_cut_short_is_made_again(tmp_path: Path) -> None:
+    plan, records = reported(tmp_path, "adapter")
+    announced(plan, records, tmp_path)
+    (tmp_path / "best" / "full" / "command.sh").unlink()
+    (tmp_path / "best" / "full" / "adapter" / "w.safetensors").write_text("half")
+    announced(plan, records, tmp_path)
+    assert kept_weights(tmp_path) == best_runs(plan, 101)
+
+
+def test_an_arm_with_an_open_report_run_or_without_weights_keeps_nothing(tmp_path: Path) -> None:
+    plan, records = reported(tmp_path, "model")
+    left = {k: r for k, r in records.items() if k != best_runs(plan, 100)["full"]}
+    announced(plan, left, tmp_path)
+    assert kept_weights(tmp_path) == {"lora-r1": best_runs(plan, 101)["lora-r1"]}
+    plan, records = reported(tmp_path / "weightless", None)
+    assert announced(plan, records, tmp_path / "weightless") == ""
+    assert not (tmp_path / "weightless" / "best").exists()

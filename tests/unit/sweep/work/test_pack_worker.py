@@ -182,21 +182,6 @@ def test_status_shows_a_pack_in_a_line(tmp_path: Path) -> None:
     assert any("step 1/3, best accuracy 0.700 (" in line for line in seen)
 
 
-def row(**changes: Any) -> dict[str, Any]:
-    facts = {"arm": "full", "learning_rate": 1e-3, "seed": 2, "step": 5, "steps": 150}
-    return {**facts, "accuracy": None, **changes}
-
-
-def test_badges_are_read_by_people() -> None:
-    assert describe_badge({"runs": []}) == "waiting for a run"
-    assert describe_badge({"runs": [row()]}) == "full lr=0.001 seed=2 step 5/150"
-    assert describe_badge({"runs": [row(accuracy=0.25)]}).endswith("step 5/150 accuracy 0.250")
-    pack = [row(), row(arm="lora", step=25, accuracy=0.5), row(arm="lora")]
-    expected = "3 runs at step 5-25/150, best accuracy 0.500 (1 full, 2 lora)"
-    assert describe_badge({"runs": pack}) == expected
-    assert describe_badge({"runs": [row(), row(steps=9)]}) == "2 runs at step 5/9-150 (2 full)"
-
-
 def test_early_stopping_ends_runs_inside_the_pack(tmp_path: Path) -> None:
     rule = EarlyStoppingConfig(grace_steps=1, keep=0.5, window=1)
     store = ExperimentStore(tmp_path)
