@@ -12,6 +12,7 @@ from optuna.storages import BaseStorage, JournalStorage, RDBStorage
 from optuna.storages.journal import JournalFileBackend
 from optuna.trial import TrialState, create_trial
 
+from study.plan.portions import portions
 from study.records.location import sqlalchemy_url
 
 STATES = {"completed": TrialState.COMPLETE, "diverged": TrialState.COMPLETE,
@@ -48,7 +49,8 @@ def store_experiment(directory: Path, url: str) -> str:
     held = optuna.create_study(study_name=f"{name}/plan", storage=storage)
     files = sorted((directory / "selection").glob("*.json"))
     held.set_user_attr("selections", {f.stem: json.loads(f.read_text()) for f in files})
-    held.set_user_attr("plan", plan)
+    for key, value in portions(plan).items():
+        held.set_user_attr(key, value)
     storage.remove_session()
     return url
 

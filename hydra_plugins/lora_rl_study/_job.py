@@ -60,6 +60,13 @@ class JobLauncher(Launcher):
         self.task_function = task_function
         self.config = config
 
+    def check(self) -> None:
+        """Refuse, before anything is planned, what could not be launched.
+
+        Raises:
+            ValueError: one sentence.
+        """
+
     def jobs(self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int) -> list[Job]:
         """The jobs of a launch."""
         return [

@@ -31,6 +31,14 @@ class RayLauncher(JobLauncher):
         self.num_gpus = num_gpus
         self.max_restarts = max_restarts
 
+    def check(self) -> None:
+        """Connect to the cluster once; one that the launch would start itself needs no check."""
+        if self.address or os.environ.get("RAY_ADDRESS"):
+            with _connected(self.address):
+                pass
+        else:
+            _ray()
+
     def launch(
         self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int
     ) -> Sequence[JobReturn]:
@@ -82,15 +90,20 @@ def serve(packed: bytes, directory: str, has_gpu: bool) -> int:
     return process.returncode
 
 
-@contextmanager
-def _connected(address: str | None) -> Iterator[Any]:
-    """Ray, connected to a cluster; a cluster started for this launch ends with it."""
+def _ray() -> Any:
     try:
         import ray
     except ImportError:
         raise ValueError("hydra/launcher=ray needs Ray: pip install -e '.[ray]'") from None
+    return ray
+
+
+@contextmanager
+def _connected(address: str | None) -> Iterator[Any]:
+    """Ray, connected to a cluster; a cluster started for this launch ends with it."""
+    ray = _ray()
     where = address or os.environ.get("RAY_ADDRESS", "auto")
-    _check_answers(where)
+    place = _checked_place(where)
     try:
         ray.init(
             address=address,
@@ -100,8 +113,8 @@ def _connected(address: str | None) -> Iterator[Any]:
         )
     except ConnectionError:
         raise ValueError(
-            f"hydra.launcher.address: the Ray cluster at {where} takes no connection from here; "
-            "one that asks for a token needs RAY_AUTH_MODE=token in the environment"
+            f"hydra.launcher.address: no Ray cluster {place} takes a connection from here; one "
+            "that asks for a token needs RAY_AUTH_MODE=token in the environment"
         ) from None
     try:
         yield ray
@@ -109,15 +122,18 @@ def _connected(address: str | None) -> Iterator[Any]:
         ray.shutdown()
 
 
-def _check_answers(address: str) -> None:
-    """Ray itself would try for minutes."""
+def _checked_place(address: str) -> str:
+    """Where a cluster is, in words; one that does not answer is refused, since Ray itself would
+    try for minutes.
+    """
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if not port.isdigit():
-        return  # a word such as auto
+        return "on this machine"  # a word such as auto
     try:
         socket.create_connection((host, int(port)), timeout=CONNECT_S).close()
     except OSError:
         raise ValueError(f"hydra.launcher.address: no Ray cluster answers at {address}") from None
+    return f"at {address}"
 
 
 def _gpus(ray: Any, asked: float | None) -> float:

@@ -7,6 +7,7 @@ to the cluster on Ctrl-C; this one takes the same settings.
 from __future__ import annotations
 
 import subprocess
+import tempfile
 import time
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
@@ -57,6 +58,11 @@ class SubmititLauncher(JobLauncher):
             else value
             for key, value in settings.items()
         }
+
+    def check(self) -> None:
+        """Ask submitit whether its cluster is here and takes these settings."""
+        with self._user_errors(), tempfile.TemporaryDirectory() as folder:
+            self.executor(Path(folder))
 
     def launch(
         self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int

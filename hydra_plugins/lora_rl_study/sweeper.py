@@ -11,6 +11,8 @@ from hydra.plugins.sweeper import Sweeper
 from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig
 
+from hydra_plugins.lora_rl_study._job import JobLauncher
+
 ConfigStore.instance().store(
     group="hydra/sweeper",
     name="study",
@@ -37,7 +39,10 @@ class StudySweeper(Sweeper):
         from study.cli import reporting_user_errors
         from study.sweep.driver import sweep
 
+        assert self.config is not None
         with reporting_user_errors():
+            if isinstance(self.launcher, JobLauncher) and not self.config.dry_run:
+                self.launcher.check()
             if sweep(arguments, self._launch):
                 raise SystemExit(1)
 

@@ -11,7 +11,7 @@ from study.config.laws import check_name, check_seed, require, require_one_of
 from study.config.modes import BestConfig, RefineConfig
 from study.config.run import RunConfig
 
-RESERVED_ARM_NAMES = frozenset({"selection", "workers", "report", "best", "wandb"})
+RESERVED_ARM_NAMES = frozenset({"selection", "workers", "report", "export", "best", "wandb"})
 """Folders beside the arms' folders in an experiment's directory."""
 EXCLUDED_BY_MODE = {
     "ablate": ("extend", "early_stopping", "refine", "best"),

@@ -75,6 +75,8 @@ class Plan:
     """Further tries of a failed run, as the latest launch set it."""
     storage: str | None = None
     """URL of the Optuna storage, without its password; None: the journal beside the plan."""
+    id: str = ""
+    """Drawn when the plan is first written: tells sweeps of one name in one storage apart."""
 
     def run(self, run_id: str) -> PlannedRun:
         """The planned run of that id."""
@@ -193,6 +195,7 @@ def from_json(data: dict[str, Any]) -> Plan:
         looks=data["looks"],
         max_retries=data["max_retries"],
         storage=data.get("storage"),
+        id=data.get("id", ""),
     )
 
 

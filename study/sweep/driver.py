@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import secrets
 import signal
 import threading
 import time
 from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,9 +24,11 @@ from study.plan.select import Selection
 from study.records.store import ExperimentStore
 from study.sweep.claims.claims import Claims
 from study.sweep.claims.storage import Storage
+from study.sweep.errors import StorageAwayError
 from study.sweep.launch.assemble import Assembled, assemble, assemble_single
 from study.sweep.launch.mirror import mirroring
 from study.sweep.schedule import Board, State, published, read_state, write_plan
+from study.sweep.view.allowance import print_budget
 from study.sweep.view.path_table import print_path
 from study.sweep.view.progress import ProgressView, print_bill, print_engine, print_summary
 from study.sweep.view.winner import announce
@@ -112,6 +116,8 @@ def prepare(assembled: Assembled, console: Console) -> Claims | None:
         claims = Claims(store, storage, assembled.plan.experiment.name)
         with store.lock():
             plan, engine = _merged(store, assembled)
+            if plan.storage is not None:
+                claims.studies.adopt(plan, store.path)
             write_plan(store, claims, plan)
         state = _opened(store, claims, retry=settings.retry)
     if assembled.plan.experiment.kind == "single":
@@ -120,6 +126,7 @@ def prepare(assembled: Assembled, console: Console) -> Claims | None:
     costs = bill(state.plan, settings.workers, settings.price_per_hour, measured)
     print_bill(console, state, costs, store.path)
     print_engine(console, state.plan, engine, settings.engine.pack_size)
+    print_budget(console, settings.budget, state.records)
     if settings.dry_run:
         console.print("dry run: nothing was started")
     return claims
@@ -141,7 +148,7 @@ def _opened(store: ExperimentStore, claims: Claims, *, retry: bool) -> State:
 def _merged(store: ExperimentStore, assembled: Assembled) -> tuple[Plan, EngineChoice]:
     data = store.read_plan()
     if data is None:
-        return assembled.plan, assembled.engine
+        return replace(assembled.plan, id=secrets.token_hex(8)), assembled.engine
     old = from_json(data)
     plan, engine = settle_engine(old, assembled.plan, assembled.engine)
     return merge(old, plan), engine
@@ -162,7 +169,7 @@ def _watch(
     except KeyboardInterrupt:
         interrupted = True
     state = read_state(store).only(wanted)
-    claims.held(state.plan)  # what dead workers left running in the storage ends here
+    _end_claims_of_the_dead(claims, state.plan)
     print_summary(console, state, store.path)
     selections = {arm: Selection(**data) for arm, data in store.read_selections().items()}
     print_path(console, state.plan, state.records, selections)
@@ -180,6 +187,15 @@ def _watch(
         console.print(f"{left} runs are left; the same command resumes")
     console.print(f"report: python -m analysis report {_shown(store.path)}", soft_wrap=True)
     return len(state.given_up) + (0 if limit else left)
+
+
+def _end_claims_of_the_dead(claims: Claims, plan: Plan) -> None:
+    """What dead workers left running in the storage ends; the next launch does it as well, so a
+    database that is away is not waited for.
+    """
+    claims.storage.patience_s = 0.0
+    with suppress(StorageAwayError):
+        claims.held(plan)
 
 
 def _budget_ended(state: State, budget: BudgetConfig, elapsed_s: float) -> str:

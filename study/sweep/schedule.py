@@ -168,9 +168,10 @@ class Board:
                 self._load()
 
     def take_stock(self) -> None:
-        """Look at every open run: all records that are published by now are known then."""
-        for run in self.open_runs:
-            self.is_open(run)
+        """Look at the open runs that were begun: all records published by now are known then."""
+        for arm in self.plan.arms:
+            for run in self.still_open(self.store.begun(arm)):
+                self.is_open(run)
 
     @property
     def open_count(self) -> int:
@@ -181,6 +182,10 @@ class Board:
     def open_runs(self) -> list[PlannedRun]:
         """These runs, in plan order."""
         return list(self._open.values())
+
+    def still_open(self, run_ids: Iterable[str]) -> list[PlannedRun]:
+        """Those of these runs that have no result as far as this worker knows."""
+        return [self._open[run_id] for run_id in run_ids if run_id in self._open]
 
     def is_open(self, run: PlannedRun) -> bool:
         """Whether a run has neither a record nor spent its retries, by a look at its directory."""

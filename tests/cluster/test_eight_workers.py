@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from study.config import SeedsConfig
-from study.plan.experiment import PlannedRun, to_json
+from study.plan.experiment import PlannedRun, from_json, to_json
+from study.plan.portions import whole
 from study.records.store import ExperimentStore
 from study.sweep.claims.claims import Claims
 from study.sweep.claims.storage import Storage
@@ -72,12 +73,13 @@ def test_a_plan_in_postgresql_is_read_back_whole(tmp_path: Path, server: Server)
     claims.studies.describe(plan, to_json(plan), {})
     trials = Storage(store, server.url).trials
     study_id = trials.get_study_id_from_name("read-back/plan")
-    assert trials.get_study_user_attrs(study_id)["plan"]["experiment"]["name"] == "toy"
+    assert from_json(whole(trials.get_study_user_attrs(study_id))) == plan
 
 
-def test_claims_of_two_stores_on_one_server_exclude_each_other(
+def test_the_server_keeps_claims_apart_and_not_a_lock_in_a_directory(
     tmp_path: Path, server: Server
 ) -> None:
+    """Two directories stand for two machines whose file locks do not see each other."""
     plan = toy_plan()
     held: list[PlannedRun] = []
     for name in ("a", "b"):
@@ -85,3 +87,14 @@ def test_claims_of_two_stores_on_one_server_exclude_each_other(
         claims = Claims(store, Storage(store, server.url), "shared")
         held += [claim.run for claim in claims.take(plan.arms, plan.runs)]
     assert held == plan.runs[:2]
+
+
+def test_two_directories_are_two_sweeps_even_on_one_server(tmp_path: Path, server: Server) -> None:
+    mine, theirs = (replace(toy_plan(), id=name) for name in ("1", "2"))
+    for plan in (mine, mine):
+        store = ExperimentStore(tmp_path / "mine")
+        Claims(store, Storage(store, server.url), "named").studies.adopt(plan, store.path)
+    store = ExperimentStore(tmp_path / "theirs")
+    claims = Claims(store, Storage(store, server.url), "named")
+    with pytest.raises(ValueError, match=r"holds another sweep called named, launched in .*mine"):
+        claims.studies.adopt(theirs, store.path)

@@ -73,6 +73,28 @@ def ray_cluster() -> Iterator[RayCluster]:
         cluster.cluster.shutdown()
 
 
+@pytest.mark.parametrize(
+    ("launcher", "refusal"),
+    [
+        (["ray", "hydra.launcher.address=127.0.0.1:9"], "no Ray cluster answers at 127.0.0.1:9"),
+        (["submitit_local", "+hydra.launcher.partition=gpu"], "Unknown argument 'partition'"),
+    ],
+)
+def test_what_cannot_be_launched_is_refused_before_anything_is_planned(
+    tmp_path: Path, launcher: list[str], refusal: str
+) -> None:
+    pytest.importorskip("ray")
+    pytest.importorskip("submitit")
+    chosen = [f"hydra/launcher={launcher[0]}", *launcher[1:]]
+    refused = launch("study", tmp_path, *PRETENDED, *chosen)
+    assert refused.returncode == 2
+    assert refusal in refused.stderr and refused.stderr.count("\n") == 1
+    assert refused.stdout == ""
+    assert not list(tmp_path.iterdir())
+    planned = launch("study", tmp_path, *PRETENDED, *chosen, "dry_run=true")
+    assert planned.returncode == 0, planned.stderr
+
+
 def by_ray(ray_cluster: RayCluster) -> list[str]:
     address = ray_cluster.cluster.address
     return ["hydra/launcher=ray", f"hydra.launcher.address={address}"]

@@ -18,8 +18,9 @@ from study.sweep.claims import storage as storage_module
 from study.sweep.errors import StorageAwayError
 from study.sweep.schedule import read_state
 from tests.cluster.postgres import private_server
-from tests.faults.harness import TALLY, Sweep
+from tests.faults.harness import Sweep
 from tests.faults.injections import POINTS, Fault
+from tests.faults.tally import TALLY
 
 
 def half_way(tmp_path: Path) -> Sweep:
@@ -31,9 +32,9 @@ def half_way(tmp_path: Path) -> Sweep:
     return sweep
 
 
-def struck(sweep: Sweep) -> None:
+def struck(sweep: Sweep, *, forgot: bool = False) -> None:
     TALLY.injections += 1
-    sweep.finish()
+    sweep.finish(forgot=forgot)
 
 
 @pytest.mark.timeout(120)
@@ -65,7 +66,7 @@ def test_a_journal_cut_off_anywhere(tmp_path: Path, seed: int) -> None:
 def test_a_journal_that_is_gone_is_made_again_from_the_records(tmp_path: Path) -> None:
     sweep = half_way(tmp_path)
     sweep.store.journal_path.unlink()
-    struck(sweep)
+    struck(sweep, forgot=True)
 
 
 @pytest.mark.timeout(120)
@@ -76,7 +77,7 @@ def test_an_unreadable_journal_is_said_and_moved_away_by_hand(tmp_path: Path) ->
     with pytest.raises(ValueError, match="move it away: the next launch makes it again"):
         sweep.launch()
     sweep.store.journal_path.rename(tmp_path / "away")
-    struck(sweep)
+    struck(sweep, forgot=True)
 
 
 @pytest.mark.timeout(120)

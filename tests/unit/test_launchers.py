@@ -22,7 +22,6 @@ LAUNCHERS = {
     "submitit_local": "submitit_launcher.SubmititLocalLauncher",
     "submitit_slurm": "submitit_launcher.SlurmLauncher",
 }
-FOLDER = "hydra.launcher.submitit_folder="
 
 
 def launcher(*overrides: str) -> Any:
@@ -68,15 +67,15 @@ def test_a_missing_ray_is_named_with_the_command_that_installs_it(
 ) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(ValueError, match=r"=ray needs Ray: pip install -e '\.\[ray\]'"):
-        launcher("hydra/launcher=ray").launch([[]], 0)
+        launcher("hydra/launcher=ray").check()
 
 
 def test_a_missing_submitit_is_named_with_the_command_that_installs_it(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(sys.modules, "submitit", None)
     with pytest.raises(ValueError, match=r"needs submitit: pip install -e '\.\[slurm\]'"):
-        launcher("hydra/launcher=submitit_slurm", FOLDER + str(tmp_path)).launch([[]], 0)
+        launcher("hydra/launcher=submitit_slurm").check()
 
 
 def test_a_machine_without_slurm_is_told_so(
@@ -85,14 +84,32 @@ def test_a_machine_without_slurm_is_told_so(
     pytest.importorskip("submitit")
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(ValueError, match=r"hydra/launcher=submitit_slurm: .*srun"):
-        launcher("hydra/launcher=submitit_slurm", FOLDER + str(tmp_path)).launch([[]], 0)
+        launcher("hydra/launcher=submitit_slurm").check()
+
+
+def test_a_setting_that_submitit_does_not_know_is_refused_and_a_check_leaves_no_files(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    pytest.importorskip("submitit")
+    monkeypatch.chdir(tmp_path)
+    launcher("hydra/launcher=submitit_local").check()
+    with pytest.raises(ValueError, match="submitit_local: Unknown argument 'partition'"):
+        launcher("hydra/launcher=submitit_local", "+hydra.launcher.partition=gpu").check()
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_launcher_that_starts_what_it_needs_is_ready(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("ray")
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    launcher("hydra/launcher=local").check()
+    launcher("hydra/launcher=ray").check()
 
 
 def test_no_ray_cluster_at_an_address_is_one_sentence() -> None:
     pytest.importorskip("ray")
     built = launcher("hydra/launcher=ray", "hydra.launcher.address=127.0.0.1:9")
     with pytest.raises(ValueError, match=r"no Ray cluster answers at 127\.0\.0\.1:9"):
-        built.launch([[]], 0)
+        built.check()
 
 
 def test_a_slurm_job_asks_for_one_gpu_and_its_step_for_the_cores_of_the_job(

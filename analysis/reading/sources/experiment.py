@@ -14,6 +14,7 @@ from optuna.study._frozen import FrozenStudy
 from optuna.trial import FrozenTrial, TrialState
 
 from analysis.reading.sources.storage import opened
+from study.plan.portions import whole
 from study.records.location import without_password
 
 PLAN_STUDY = "/plan"
@@ -64,7 +65,7 @@ def read_experiment(url: str, name: str | None) -> StoredExperiment:
         studies = storage.get_all_studies()
         attempts = [a for study in studies for a in _attempts(storage, study, name)]
         facts = storage.get_study_user_attrs(planned[name])
-    return StoredExperiment(place, facts["plan"], facts.get("selections", {}), attempts)
+    return StoredExperiment(place, whole(facts), facts.get("selections", {}), attempts)
 
 
 def experiments(storage: BaseStorage) -> dict[str, int]:

@@ -97,8 +97,9 @@ class Claims:
     @patiently
     def held(self, plan: Plan) -> set[str]:
         """Runs of the plan that any worker holds, by id."""
-        names = {self.studies.name_of(run) for run in plan.runs}
-        return set().union(*(self._held_in(name) for name in sorted(names)))
+        first = {(run.arm, run.phase): run for run in plan.runs}
+        names = sorted(self.studies.name_of(run) for run in first.values())
+        return set().union(*(self._held_in(name) for name in names))
 
     def _unheld(self, runs: Iterable[PlannedRun]) -> Iterator[PlannedRun]:
         """Runs that nobody holds; each study is looked at once, when it is first asked for."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,10 +17,17 @@ import sqlalchemy as sa
 from filelock import FileLock
 from optuna.storages import BaseStorage, RDBStorage
 from optuna.trial import TrialState
-from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError, SQLAlchemyError
+from sqlalchemy.exc import DBAPIError
 
 from study.records.location import sqlalchemy_url, without_password
 from study.records.store import LOCK_POLL_S, ExperimentStore
+from study.sweep.claims.database import (
+    ServerAwayError,
+    engine_settings,
+    is_outage,
+    opening,
+    reason,
+)
 from study.sweep.claims.journal import open_journal
 from study.sweep.errors import StorageAwayError
 
@@ -31,8 +39,6 @@ RETRY_EVERY_S = 1.0
 HELD_S = 60.0
 """A database takes its lock back from a holder that says nothing for so long: it was stopped, or
 its machine is gone. Less than a lease, which those who wait for the lock cannot renew."""
-ENGINE = {"pool_pre_ping": True}
-"""A connection that the server closed is replaced, not used."""
 
 
 RUNNING = sa.text(
@@ -63,19 +69,22 @@ class Storage:
                 directory.
 
         Raises:
-            ValueError: one sentence if the storage cannot be opened; it never says a password.
+            ServerAwayError: if its server does not serve for now.
+            ValueError: one sentence if it cannot be opened; it never says a password.
         """
         self.place = "journal" if url is None else without_password(url)
+        self.patience_s = PATIENCE_S
+        """How long :func:`patiently` waits; 0 for what need not be done."""
+        self.in_use = False
+        """Whether a method that is repeated :func:`patiently` is under way."""
         self._file_lock = store.path / "claims.lock"
         self._engine: sa.Engine | None = None
         """Of a database; None: a journal."""
         if url is None:
             self.trials: BaseStorage = open_journal(store.journal_path)
             return
-        try:
+        with opening(url):
             backend = _database(sqlalchemy_url(url))
-        except (SQLAlchemyError, RuntimeError, ImportError) as error:
-            raise ValueError(f"storage {self.place} cannot be opened: {_why(error)}") from None
         self._engine = backend.engine
         self.trials = optuna.storages.get_storage(backend)
 
@@ -114,12 +123,13 @@ class Storage:
 
 def _database(url: str) -> RDBStorage:
     """The database, its tables made by one process at a time."""
-    engine = sa.create_engine(url)
+    settings = engine_settings(url)
+    engine = sa.create_engine(url, **settings)
     try:
         if engine.dialect.name != "postgresql":
-            return RDBStorage(url, engine_kwargs=ENGINE)
+            return RDBStorage(url, engine_kwargs=settings)
         with _advisory_lock(engine, "tables"):
-            return RDBStorage(url, engine_kwargs=ENGINE)
+            return RDBStorage(url, engine_kwargs=settings)
     finally:
         engine.dispose()
 
@@ -135,24 +145,6 @@ def _advisory_lock(engine: sa.Engine, name: str) -> Iterator[None]:
         yield
 
 
-def _is_outage(error: BaseException | None) -> bool:
-    """Whether the server is away, as opposed to a statement that it refused."""
-    if isinstance(error, optuna.exceptions.StorageInternalError):
-        return _is_outage(error.__cause__)
-    if isinstance(error, DBAPIError) and error.connection_invalidated:
-        return True  # whatever the server called it when it ended the connection
-    return isinstance(error, OperationalError | InterfaceError)
-
-
-def _why(error: Exception) -> str:
-    """The first line of what a driver says, without SQLAlchemy's link to its pages."""
-    if isinstance(error, ImportError):
-        return f"{error}; pip install -e '.[postgres]'"
-    original = error.orig if isinstance(error, DBAPIError) else error
-    lines = [line.strip() for line in str(original).splitlines() if line.strip()]
-    return lines[0] if lines else type(error).__name__
-
-
 class Patient(Protocol):
     """Something that uses a storage."""
 
@@ -165,25 +157,94 @@ S = TypeVar("S", bound=Patient)
 
 
 def patiently(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
-    """Repeat a method while its database is away, for :data:`PATIENCE_S`.
+    """Repeat a method while its database is away, for ``storage.patience_s``.
+
+    Inside another such method nothing is waited for: what that one holds, its lock included, is
+    lost by then, so it has to begin again. Nor in a process that hands its runs back after an
+    interrupt: the interrupt goes on, and what is not handed back is free when the process ends.
 
     Raises:
         StorageAwayError: if the database stayed away.
     """
 
     def repeat(self: S, *args: P.args, **kwargs: P.kwargs) -> R:
-        until = monotonic() + PATIENCE_S
-        while True:
-            try:
-                return method(self, *args, **kwargs)
-            except (DBAPIError, optuna.exceptions.StorageInternalError) as error:
-                if not _is_outage(error):
-                    raise
-                if monotonic() > until:
-                    raise StorageAwayError(
-                        f"storage {self.storage.place} has not answered for {PATIENCE_S:g} s "
-                        f"({_why(error)}); once it does, the same command resumes"
-                    ) from None
-            sleep(RETRY_EVERY_S)
+        storage, interrupt, outage = (
+            self.storage,
+            sys.exception(),
+            Outage(self.storage.place, self.storage.patience_s),
+        )
+        if storage.in_use:
+            return method(self, *args, **kwargs)
+        storage.in_use = True
+        try:
+            while True:
+                try:
+                    found = method(self, *args, **kwargs)
+                    outage.end()
+                    return found
+                except (DBAPIError, optuna.exceptions.StorageInternalError) as error:
+                    if not is_outage(error):
+                        raise
+                    if isinstance(interrupt, KeyboardInterrupt):
+                        raise interrupt from None
+                    outage.wait(error)
+        finally:
+            storage.in_use = False
 
     return wraps(method)(repeat)  # type: ignore[return-value]  # the same signature
+
+
+def opened_patiently(store: ExperimentStore, url: str | None) -> Storage:
+    """The storage for a worker, which may start at night: it waits where a launch is refused.
+
+    Args:
+        store: The experiment.
+        url: As for :class:`Storage`.
+
+    Raises:
+        StorageAwayError: if the database stayed away.
+        ValueError: one sentence if it cannot be opened for another reason.
+    """
+    outage = Outage("journal" if url is None else without_password(url), PATIENCE_S)
+    while True:
+        try:
+            storage = Storage(store, url)
+            outage.end()
+            return storage
+        except ServerAwayError as error:
+            outage.wait(error)
+
+
+class Outage:
+    """The time in which a database cannot be used, if there is such a time; said once."""
+
+    def __init__(self, place: str, patience_s: float) -> None:
+        self._place, self._patience_s = place, patience_s
+        self._began: float | None = None
+
+    def wait(self, error: Exception) -> None:
+        """Wait until it is time to try again.
+
+        Raises:
+            StorageAwayError: if it has lasted too long.
+        """
+        place, patience_s, now = self._place, self._patience_s, monotonic()
+        began = now if self._began is None else self._began
+        if now - began >= patience_s:
+            raise StorageAwayError(
+                f"storage {place} has not answered for {patience_s:g} s ({reason(error)}); "
+                "once it does, the same command resumes"
+            ) from None
+        if self._began is None:
+            self._began = began
+            _say(f"storage {place} is away ({reason(error)}); trying again for {patience_s:g} s")
+        sleep(RETRY_EVERY_S)
+
+    def end(self) -> None:
+        """The database has answered."""
+        if self._began is not None:
+            _say(f"storage {self._place} is back after {monotonic() - self._began:.0f} s")
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import socket
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import optuna
 from optuna.study import StudyDirection
 
 from study.plan.experiment import Plan, PlannedRun
+from study.plan.portions import portions
 from study.sweep.claims.storage import Storage, patiently
 
 
@@ -52,6 +55,32 @@ class Studies:
             return self.storage.trials.get_study_id_from_name(name)
 
     @patiently
+    def adopt(self, plan: Plan, directory: Path) -> None:
+        """Make the name in this storage the plan's own, if no other sweep has it.
+
+        Workers of two directories would train each other's runs and see none of each other's
+        results.
+
+        Args:
+            plan: The plan.
+            directory: Where it is.
+
+        Raises:
+            ValueError: if the name is that of a sweep in another directory.
+        """
+        with self.storage.lock(self._experiment):
+            study_id = self.id_of(f"{self._experiment}/plan")
+            owner = self.storage.trials.get_study_user_attrs(study_id).get("sweep")
+            if owner is not None and owner["id"] != plan.id:
+                raise ValueError(
+                    f"storage {self.storage.place} holds another sweep called "
+                    f"{self._experiment}, launched in {owner['directory']}; give this one a "
+                    "name=... of its own, or launch it there"
+                )
+            place = f"{socket.gethostname()}:{directory}"
+            self._set_attributes(study_id, {"sweep": {"id": plan.id, "directory": place}})
+
+    @patiently
     def describe(self, plan: Plan, content: Mapping[str, Any], selections: Any) -> None:
         """Keep the plan in the storage, and with each study what its trials are about.
 
@@ -72,7 +101,7 @@ class Studies:
             }
             self._set_attributes(study_id, facts)
         study_id = self.id_of(f"{self._experiment}/plan")
-        self._set_attributes(study_id, {"plan": content, "selections": selections})
+        self._set_attributes(study_id, {"selections": selections, **portions(content)})
 
     def _set_attributes(self, study_id: int, facts: Mapping[str, Any]) -> None:
         known = self.storage.trials.get_study_user_attrs(study_id)

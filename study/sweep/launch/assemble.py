@@ -29,6 +29,7 @@ from study.plan.identity import arm_identity, short_hash
 from study.plan.lattice import arm_overrides
 from study.plan.packs import EngineChoice, choose_engine, with_engine
 from study.records.location import without_password
+from study.sweep.claims.database import check_answers
 from study.sweep.launch.choices import arm_name, for_every_arm, with_choices
 from study.sweep.launch.grids import learning_rate_grids, rate_is_factor
 from study.sweep.work.devices import leave_group
@@ -64,6 +65,7 @@ def assemble(arguments: Sequence[str]) -> Assembled:
     if "experiment" in swept:
         raise ValueError("one experiment at a time: experiment= takes one name, no list")
     config = compose(fixed)
+    _check_storage(config)
     if config.experiment is not None:
         if swept:
             key = next(iter(swept))
@@ -88,6 +90,7 @@ def assemble_single(config: StudyConfig) -> Assembled:
     _refuse_space(config)
     if config.budget != BudgetConfig():
         raise ValueError("budget is only read by a sweep (-m): leave it out of a single run")
+    _check_storage(config)
     run = config.run()
     description = describe_all({"single": run})["single"]
     arm = make_arm("single", run, [], [run.objective.learning_rate], description)
@@ -95,6 +98,12 @@ def assemble_single(config: StudyConfig) -> Assembled:
     arm = replace(arm, name=name)
     experiment = _questionless("single", "single", {name: []}, [], [run.seed])
     return _named(config, _planned(config, experiment, {name: arm}), [])
+
+
+def _check_storage(config: StudyConfig) -> None:
+    """A database that takes no connection is refused before a model is described."""
+    if not config.dry_run:
+        check_answers(config.storage)
 
 
 def _planned(

@@ -1,4 +1,6 @@
-"""What a joint search ends with: the best setting, how good it is, and how to have it again."""
+"""What a sweep ends with: the best run of each arm, or the best setting of a joint search, how good
+it is, and how to have it again.
+"""
 
 from __future__ import annotations
 
@@ -30,22 +32,62 @@ tokenizer = AutoTokenizer.from_pretrained({path!r})
 
 
 def announce(console: Console, state: State, store: ExperimentStore) -> None:
-    """Print the winner of a finished joint search, and write ``best.json`` and ``best/<arm>/``."""
+    """Keep and print what a finished sweep found.
+
+    A joint search has a winner: ``best.json`` and ``best/<arm>/``. In any other experiment each arm
+    that has reported has its ``best/<arm>/``.
+    """
     if state.plan.experiment.best is None:
+        _announce_arms(console, state, store)
         return
     found = best.winner(state.plan, state.records, state.given_up)
-    if found is None:
-        return
+    if found is not None:
+        _announce_winner(console, state, store, found)
+
+
+def _announce_arms(console: Console, state: State, store: ExperimentStore) -> None:
+    """Keep the weights of each arm's best report run, once no run of the arm is open."""
+    finished = state.plan.arms.keys() - {run.arm for run in state.open_runs}
+    kept: list[Path | None] = []
+    for arm in sorted(finished & store.read_selections().keys()):
+        chosen = _best_report_run(state, arm)
+        if chosen is not None:
+            kept.append(_keep(store, state, chosen))
+    if any(kept):
+        where = store.path / "best"
+        text = f"weights of each arm's best report run, and how to load them: {where}"
+        console.print(text, soft_wrap=True, highlight=False, markup=False)
+
+
+def _best_report_run(state: State, arm: str) -> str | None:
+    """The report run of best score (ties: the first); None if none has one."""
+    scores: dict[str, float] = {}
+    for run in state.plan.cells(arm, "report"):
+        record = state.records.get(run.run_id)
+        if record is not None and record.score_final is not None:
+            scores[run.run_id] = record.score_final
+    return max(scores, key=lambda run_id: scores[run_id], default=None)
+
+
+def _announce_winner(console: Console, state: State, store: ExperimentStore, found: Winner) -> None:
     chosen = max(found.scores, key=lambda run_id: found.scores[run_id])
-    seed = state.plan.run(chosen).seed
-    again = command(with_cell(state.plan.arms[found.arm].config, found.learning_rate, seed))
-    kept = _keep(store, found, chosen, again)
+    again = _command(state, chosen)
+    for other in (store.path / "best").glob("*"):
+        if other.name != found.arm:  # it won before the search went on
+            remove(other)
+    kept = _keep(store, state, chosen)
     write_json(store.path / "best.json", as_json(found, state, chosen, again))
     console.print(f"best setting: {found.arm} at learning rate {found.learning_rate:g}")
     console.print(score_line(found), soft_wrap=True, highlight=False)
     console.print(f"its best run again: {again}", soft_wrap=True, highlight=False, markup=False)
     if kept is not None:
         console.print(f"its weights, and how to load them: {kept}", soft_wrap=True)
+
+
+def _command(state: State, run_id: str) -> str:
+    run = state.plan.run(run_id)
+    config = state.plan.arms[run.arm].config
+    return command(with_cell(config, run.learning_rate, run.seed))
 
 
 def score_line(found: Winner) -> str:
@@ -79,15 +121,22 @@ def as_json(found: Winner, state: State, chosen: str, again: str) -> dict[str, A
     }
 
 
-def _keep(store: ExperimentStore, found: Winner, run_id: str, again: str) -> Path | None:
-    """Copy the weights of the winner's best run to ``best/<arm>/``; None if none were kept."""
-    source = store.run_dir(found.arm, run_id)
+def _keep(store: ExperimentStore, state: State, run_id: str) -> Path | None:
+    """Copy the weights of a run to ``best/<arm>/``, unless they are there already.
+
+    Returns:
+        The directory; None if the run kept no weights.
+    """
+    arm = state.plan.run(run_id).arm
+    source, target = store.run_dir(arm, run_id), store.path / "best" / arm
     name = next((name for name in LOADING if (source / name).exists()), None)
     if name is None:
+        remove(target)
         return None
-    target = store.path / "best" / found.arm
-    remove(store.path / "best")
-    shutil.copytree(source / name, target / name)
-    write_text(target / "command.sh", f"{again}\n")
+    text, done = f"{_command(state, run_id)}\n", target / "command.sh"  # written last
+    if not done.exists() or done.read_text() != text:
+        remove(target)
+        shutil.copytree(source / name, target / name)
     write_text(target / "load.py", LOADING[name].format(path=str(target.absolute() / name)))
+    write_text(done, text)
     return target

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from rich.text import Text
 
-
-def printable(text: str) -> str:
-    """The text with control characters spelled out: names and reasons are shown, never obeyed."""
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+from study.records.printable import printable
 
 
 def plain(text: str) -> Text:
-    """A table cell or a line that is no markup of rich's."""
-    return Text(printable(text))
+    """A table cell or a line that is no markup of rich's: names and reasons, on one line."""
+    return Text(printable(text, keep=""))
 
 
 def duration(seconds: float) -> str:

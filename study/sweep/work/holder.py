@@ -13,6 +13,7 @@ from study.config import BudgetConfig
 from study.plan.experiment import Plan, PlannedRun
 from study.plan.limits import Limits
 from study.plan.packs import Packer
+from study.records.files import read_text
 from study.records.provenance import provenance
 from study.records.record import Record
 from study.records.store import ExperimentStore
@@ -84,7 +85,7 @@ class Holder:
         # Claims before records: a run that ends in between counts once, as a record.
         held = self.claims.held(self.plan)
         self.board.take_stock()
-        under_way = [r for r in self.plan.runs if r.run_id in held - self.board.records.keys()]
+        under_way = self.board.still_open(held)
         elapsed_s = time.monotonic() - self.started
         begun = self.limits.affordable(chosen, under_way, self.plan.arms, elapsed_s)
         self.out_of_budget = len(begun) < len(chosen) or self.limits.time_is_up(elapsed_s)
@@ -115,13 +116,11 @@ class Holder:
             claim: The claim on the run.
             directory: The attempt; None: others have published the run, and tell it themselves.
         """
+        # No text: whoever took the run over has published this very attempt.
+        text = None if directory is None else read_text(directory / "result.json")
         first = False
-        if directory is not None:
-            try:
-                record = Record(**json.loads((directory / "result.json").read_text()))
-                first = self.store.publish(record, directory)
-            except FileNotFoundError:  # whoever took the run over has published this very attempt
-                pass
+        if directory is not None and text is not None:
+            first = self.store.publish(Record(**json.loads(text)), directory)
         published = self.store.record(claim.run.arm, claim.run.run_id)
         assert published is not None
         self.claims.finish(claim, published, first=first)

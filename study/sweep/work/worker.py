@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from study.config import BudgetConfig
 from study.records.store import ExperimentStore, is_disk_full
 from study.sweep.claims.claims import Claims
-from study.sweep.claims.storage import Storage
+from study.sweep.claims.storage import opened_patiently
 from study.sweep.errors import DiskFullError
 from study.sweep.schedule import read_plan
 from study.sweep.work.badge import Badge
@@ -48,6 +48,9 @@ class Worker:
             workers: Workers that were started together.
             pack_size: ``engine.pack_size``.
             budget: What the experiment may spend; None: no limit.
+
+        Raises:
+            StorageAwayError: if the storage's server stayed away.
         """
         self.stall_timeout_s = stall_timeout_s
         self.engines = engines
@@ -55,7 +58,9 @@ class Worker:
         self.badge = Badge(store)
         self.holder = Holder(
             store=store,
-            claims=Claims(store, Storage(store, storage), read_plan(store).experiment.name),
+            claims=Claims(
+                store, opened_patiently(store, storage), read_plan(store).experiment.name
+            ),
             wanted=wanted,
             workers=workers,
             pack_size=pack_size,

@@ -16,6 +16,7 @@ from optuna.trial import TrialState
 from study.config import EarlyStoppingConfig
 from study.plan.arms import Arm
 from study.plan.experiment import PlannedRun, from_json, to_json
+from study.plan.portions import whole
 from study.records.record import Record
 from study.records.store import ExperimentStore
 from study.sweep.claims import storage as storage_module
@@ -327,7 +328,7 @@ def test_the_plan_travels_in_the_storage(store: ExperimentStore) -> None:
     claims.studies.describe(PLAN, content, {"full": {"learning_rate": 2e-4}})
     named = {s.study_name: s.user_attrs for s in claims.storage.trials.get_all_studies()}
     assert named.keys() == {"toy/full/search", "toy/lora-r1/search", "toy/plan"}
-    assert from_json(named["toy/plan"]["plan"]) == PLAN
+    assert from_json(whole(named["toy/plan"])) == PLAN
     assert named["toy/plan"]["selections"] == {"full": {"learning_rate": 2e-4}}
     assert named["toy/full/search"] == {
         "experiment": "toy",

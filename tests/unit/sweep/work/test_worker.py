@@ -12,6 +12,7 @@ import pytest
 
 from study.config import SeedsConfig
 from study.plan.experiment import to_json
+from study.plan.portions import whole
 from study.records.store import ExperimentStore
 from study.sweep.claims.storage import Storage
 from study.sweep.schedule import read_state
@@ -49,7 +50,7 @@ def test_a_worker_drains_a_plan_whose_claims_are_in_sqlite(tmp_path: Path) -> No
     assert not store.journal_path.exists()
     trials = Storage(store, url).trials
     (plan_study,) = (s for s in trials.get_all_studies() if s.study_name == "toy/plan")
-    assert len(plan_study.user_attrs["plan"]["runs"]) == 16
+    assert whole(plan_study.user_attrs) == store.read_plan()
 
 
 def test_a_second_worker_repeats_nothing(tmp_path: Path) -> None:
