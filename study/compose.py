@@ -15,6 +15,7 @@ import yaml
 from hydra.core.config_store import ConfigStore
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import ValueType
 from hydra.errors import HydraException, OverrideParseException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
@@ -193,12 +194,12 @@ def split_sweeps(overrides: Sequence[str]) -> tuple[list[str], dict[str, list[st
         if not override.is_sweep_override():
             assert override.input_line is not None
             fixed.append(override.input_line)
-        elif override.is_discrete_sweep():
+        elif override.is_discrete_sweep() and override.value_type != ValueType.GLOB_CHOICE_SWEEP:
             swept[override.get_key_element()] = [str(v) for v in override.sweep_string_iterator()]
         else:
             raise ValueError(
                 f"sweeps are lists of values (key=1,2,3), got {override.input_line!r}; "
-                "a continuous range has no meaning in a grid"
+                "a continuous range or a glob has no meaning in a grid"
             )
     return fixed, swept
 
@@ -238,6 +239,12 @@ def one_sentence(error: BaseException) -> str:
         return f"{where}the environment variable {unset.group(1)} is not set"
     if "issing mandatory value" in text and shown:
         return f"{shown.group(1)} must be set"
+    nothing = re.search(r"field '([\w.]+)' is not Optional", text)
+    if nothing:
+        return f"{nothing.group(1)} must have a value, got null"
+    deleted = re.search(r"override ~([\w.]+)|required keyword-only arguments?: '(\w+)'", text)
+    if deleted:
+        return f"{deleted.group(1) or deleted.group(2)} must be set: it cannot be taken out"
     wrong = next((x for x in lines if x.startswith("Value ")), None)
     if wrong:
         return f"{shown.group(1)}: {wrong}" if shown else wrong

@@ -69,6 +69,9 @@ from study.config import EarlyStoppingConfig, FullMethod, LoraMethod
         (["experiment=quickstart", "+experiment.ablate={source: full}"], "a block ablate in"),
         (["experiment=refined_rate", "experiment.refine={pts: 3}"], r"refine.pts is not a key of"),
         (["storage='${oc.env:NOT_SET_HERE}'"], "storage: the environment variable NOT_SET_HERE is"),
+        (["method.rank=null"], r"method\.rank must have a value, got null"),
+        (["~method.rank"], r"method\.rank must be set: it cannot be taken out"),
+        (["~seed"], r"seed must be set: it cannot be taken out"),
         (["storage=postgresql://me@h/d?sslmode=require"], "twice quoted, \"storage='VALUE'\""),
     ],
 )
@@ -147,9 +150,12 @@ def test_sweeps_are_split_from_fixed_overrides() -> None:
     assert swept == {"method.rank": ["1", "8"], "objective.learning_rate": ["0.0001", "0.001"]}
 
 
-def test_continuous_sweeps_are_refused() -> None:
+@pytest.mark.parametrize(
+    "override", ["objective.learning_rate=interval(1e-4,1e-2)", "model=glob(lab*)"]
+)
+def test_ranges_and_globs_are_refused(override: str) -> None:
     with pytest.raises(ValueError, match="sweeps are lists of values"):
-        split_sweeps(["objective.learning_rate=interval(1e-4,1e-2)"])
+        split_sweeps([override])
 
 
 def test_lists_are_values_not_sweeps() -> None:
