@@ -9,8 +9,8 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from analysis.reading.printable import printable
 from study.records.location import without_passwords
+from study.records.printable import printable
 
 COMMANDS = ("report", "claims", "figure", "import_", "export", "compare", "recommend", "simulate")
 """Modules; the underscore of a module whose command is a Python keyword is no part of its name."""

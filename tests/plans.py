@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+from analysis.simulate.defaults import DEFAULTS
 from study.config import (
     ArithmeticTaskConfig,
     EngineConfig,
@@ -55,32 +56,8 @@ def description(**changes: Any) -> Description:
 
 def objective(**changes: Any) -> GrpoObjective:
     """Three steps of four prompts in groups of two."""
-    settings: dict[str, Any] = {
-        "name": "grpo",
-        "learning_rate": 1e-3,
-        "steps": 3,
-        "prompts_per_step": 4,
-        "num_generations": 2,
-        "micro_batch_size": None,
-        "loss_type": "dr_grpo",
-        "scale_rewards": "none",
-        "beta": 0.0,
-        "epsilon": 0.2,
-        "epsilon_high": 0.2,
-        "num_iterations": 1,
-        "importance_sampling_level": "token",
-        "mask_truncated_completions": False,
-        "lr_scheduler_type": "constant",
-        "warmup_steps": 0,
-        "weight_decay": 0.0,
-        "adam_beta1": 0.9,
-        "adam_beta2": 0.999,
-        "adam_epsilon": 1e-8,
-        "max_grad_norm": 1.0,
-        "temperature": 1.0,
-        "no_signal_steps": 3,
-    }
-    return GrpoObjective(**{**settings, **changes})
+    short = {"steps": 3, "prompts_per_step": 4, "num_generations": 2, "no_signal_steps": 3}
+    return GrpoObjective(**{**DEFAULTS["objective"], **short, **changes})
 
 
 def full() -> FullMethod:

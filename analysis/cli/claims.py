@@ -6,9 +6,9 @@ from argparse import ArgumentParser, Namespace
 
 from analysis.claims import check_claims, not_addressed
 from analysis.cli.places import add_place, read
-from analysis.reading.printable import printable
 from analysis.reporting import wording
 from analysis.reporting.json_text import claims_json
+from study.records.printable import printable
 
 HELP = "print the verdicts"
 EXAMPLES = """\

@@ -9,9 +9,9 @@ from pathlib import Path
 from analysis.reading.importing.columns import parse_pairs
 from analysis.reading.importing.importer import ImportRequest, import_sweep
 from analysis.reading.place import is_storage
-from analysis.reading.printable import printable
 from analysis.reading.sources import SourceOptions
 from study.records.location import without_password
+from study.records.printable import printable
 
 HELP = "bring in a sweep of others: CSV, SQLite, Optuna or W&B"
 EXAMPLES = """\

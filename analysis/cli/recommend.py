@@ -9,7 +9,7 @@ from analysis.advising.as_json import advice_json
 from analysis.advising.printing import lines
 from analysis.cli.places import HELP as PLACE_HELP
 from analysis.cli.places import METAVAR, add_experiment, read
-from analysis.reading.printable import printable
+from study.records.printable import printable
 
 HELP = "a starting learning-rate grid and rank, from published rules and your own sweeps"
 EXAMPLES = """\

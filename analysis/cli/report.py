@@ -8,10 +8,10 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from analysis.cli.places import add_place, read
-from analysis.reading.printable import printable
 from analysis.reporting import wording
 from analysis.reporting.json_text import to_json
 from analysis.reporting.numbers import plural
+from study.records.printable import printable
 
 HELP = "write index.html, report.md, figures, tables and claims.json"
 EXAMPLES = """\

@@ -15,8 +15,8 @@ from analysis.comparing.numbers import Quantity
 from analysis.comparing.rows import ArmRow, Triple
 from analysis.comparing.verdicts import GAP, QUESTIONS, RATE, RATIO, CarryOver, Question
 from analysis.reading.arms import count_text, model_name, rate_text, task_name
-from analysis.reading.printable import printable
 from analysis.reading.sweep import Sweep
+from study.records.printable import printable
 
 PIPE_WIDTH = 400
 MAX_VALUE = 60

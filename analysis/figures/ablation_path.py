@@ -75,14 +75,15 @@ def _draw_gain(ax: Axes, y: int, row: Change, gain: Estimate) -> None:
 
 
 def _label(row: Change) -> str:
-    """The factor and its values, below it what the next best was if that is as good."""
+    """The factor and its values, below them that its gain is not known yet."""
+    bare = "" if row.gain is not None else "\n(no score yet)"
     if row.factor == ALL:
-        return "all together"
+        return "all together" + bare
     text = row.factor.rsplit(".", 1)[-1].replace("_", " ")
     before, after = (_value(row.factor, value) for value in row.values)
     if before or after:
         text += f"\n{before or 'none'} to {after or 'none'}"
-    return marks.plain(text)
+    return marks.plain(text + bare)
 
 
 def _value(factor: str, value: Any) -> str:

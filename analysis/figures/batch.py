@@ -29,6 +29,16 @@ class BatchFigure:
     batches: tuple[tuple[str, float], ...]
     """Prompts per optimizer step by arm."""
 
+    @property
+    def shown(self) -> list[str]:
+        """Arms that have a score."""
+        return [row.arm.name for row in self.scores.rows]
+
+    @property
+    def settings(self) -> tuple[str, ...]:
+        """Titles of the panels."""
+        return self.cast.settings_of(self.shown, [BATCH])
+
 
 def batch_figure(sweep: Sweep, search: SearchSummary) -> BatchFigure:
     """Scores of the arms whose batch is known, each at the rate it goes by."""
@@ -42,8 +52,8 @@ def batch_figure(sweep: Sweep, search: SearchSummary) -> BatchFigure:
 
 def draw_batch(data: BatchFigure, ax: Axes) -> None:
     """Score against prompts per step, a method a line."""
-    settings = data.cast.settings_without([BATCH])
-    for setting, panel in zip(settings, marks.panels(ax, settings), strict=True):
+    panels = marks.panels(ax, data.settings)
+    for setting, panel in zip(data.settings, panels, strict=True):
         rows = [
             row
             for row in data.scores.rows
@@ -82,6 +92,7 @@ def _caption(data: BatchFigure) -> str:
         "Each point is one arm at the learning rate tuned for its own batch; methods stand a "
         "little aside of each other. A number of steps shared by all batches gives larger batches "
         f"more prompts. {data.scores.caption} The score axis does not start at zero."
+        + data.cast.unshown(data.shown, f"a score on {data.scores.phase} seeds")
     )
 
 
@@ -98,5 +109,5 @@ FIGURE = FigureSpec(
     caption=_caption,
     missing=lambda sweep, search, data: no_score(sweep, data.scores),
     lacks=_lacks,
-    height=lambda data: marks.height(data.cast, 3, len(data.cast.settings_without([BATCH]))),
+    height=lambda data: marks.height(data.cast, 3, len(data.settings)),
 )

@@ -8,7 +8,7 @@ looks the same in all of them: eighteen models at four ranks are eighteen panels
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -23,6 +23,8 @@ MODEL = "model.name"
 BATCH, TARGETS = "objective.prompts_per_step", "method.target_modules"
 MAX_SERIES = 16
 """Lines in one panel; more than that are split over panels."""
+FEW_NAMES = 6
+"""Names that a caption lists; of more it gives the number."""
 SCORES = {
     "eval/accuracy": "held-out accuracy, sampled",
     "eval/greedy_accuracy": "held-out accuracy, greedy",
@@ -73,6 +75,26 @@ class Cast:
         """The settings that are left when these keys make no difference."""
         return tuple(sorted({member.setting(keys) for member in self.members}, key=natural))
 
+    def settings_of(self, arms: Iterable[str], without: Collection[str] = ()) -> tuple[str, ...]:
+        """The settings that some of these arms are in: panels that have something to show."""
+        found = {self.by_name[name].setting(without) for name in arms}
+        return tuple(name for name in self.settings_without(without) if name in found)
+
+    def left_out(self, arms: Iterable[str], without: Collection[str] = ()) -> str:
+        """For a caption, the settings that have no panel, none of these arms being in them."""
+        shown = self.settings_of(arms, without)
+        bare = [name for name in self.settings_without(without) if name not in shown]
+        return f" Left out, with nothing to show: {_listed(bare)}." if shown and bare else ""
+
+    def unshown(self, arms: Iterable[str], what: str) -> str:
+        """For a caption, who lacks ``what``: settings as a whole, else arms that are not these."""
+        names = set(arms)
+        shown = self.settings_of(names)
+        bare = [setting for setting in self.settings if setting not in shown]
+        absent = [m for m in self.members if m.arm.name not in names and m.setting() in shown]
+        lacking = [*bare, *(m.arm.name for m in absent)]
+        return f" Left out, without {what}: {_listed(lacking)}." if shown and lacking else ""
+
     @cached_property
     def series(self) -> tuple[str, ...]:
         """Names in the legend, FullFT first."""
@@ -88,6 +110,12 @@ class Cast:
     def look(self, series: str) -> Look:
         """Look of a series."""
         return next(self.looks[m.arm.name] for m in self.members if m.series == series)
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Names for a caption, the first few of many."""
+    more = f" and {len(names) - FEW_NAMES} more" if len(names) > FEW_NAMES else ""
+    return "; ".join(names[:FEW_NAMES]) + more
 
 
 def cast(sweep: Sweep) -> Cast:

@@ -48,6 +48,16 @@ class EnvelopeFigure:
     unit: str
     curves: tuple[Envelope, ...]
 
+    @property
+    def shown(self) -> list[str]:
+        """Arms that have an envelope."""
+        return [curve.arm.name for curve in self.curves]
+
+    @property
+    def settings(self) -> tuple[str, ...]:
+        """Titles of the panels."""
+        return self.cast.settings_of(self.shown)
+
 
 def envelope_figure(sweep: Sweep, search: SearchSummary) -> EnvelopeFigure:
     """Pointwise best and worst over learning rates of the seed-mean learning curves."""
@@ -91,8 +101,8 @@ def _envelope(arm: Arm, runs: pd.DataFrame, by_run: pd.DataFrame, lower: bool) -
 
 def draw_envelopes(data: EnvelopeFigure, ax: Axes) -> None:
     """Best over learning rates thick, worst thin, against prompts seen."""
-    settings = data.cast.settings
-    for setting, panel in zip(settings, marks.panels(ax, settings), strict=True):
+    panels = marks.panels(ax, data.settings)
+    for setting, panel in zip(data.settings, panels, strict=True):
         curves = [c for c in data.curves if data.cast.by_name[c.arm.name].setting() == setting]
         for curve in curves:
             look = data.cast.looks[curve.arm.name]
@@ -127,6 +137,7 @@ def _caption(data: EnvelopeFigure) -> str:
         "Thick: the best that any learning rate of the arm had reached by then, thin: the worst; "
         "each point may be another rate's. Extremes over rates are optimistic and have no "
         "interval. A diverged run counts with the worst score from its end on."
+        + data.cast.unshown(data.shown, "evaluations of two learning rates")
     )
 
 
@@ -150,5 +161,5 @@ FIGURE = FigureSpec(
     caption=_caption,
     missing=_missing,
     lacks=_lacks,
-    height=lambda data: marks.height(data.cast, extra=2),
+    height=lambda data: marks.height(data.cast, extra=2, panels=len(data.settings)),
 )

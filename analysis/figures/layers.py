@@ -33,6 +33,17 @@ class LayerFigure:
     sets: tuple[tuple[str, str], ...]
     """Layer set by arm."""
 
+    @property
+    def shown(self) -> list[str]:
+        """LoRA arms that have a score."""
+        names = dict(self.sets)
+        return [row.arm.name for row in self.scores.rows if row.arm.name in names]
+
+    @property
+    def settings(self) -> tuple[str, ...]:
+        """Settings with a row of panels."""
+        return self.cast.settings_of(self.shown)
+
     def series(self, setting: str) -> list[tuple[str, list[ArmScore]]]:
         """Layer sets of a setting with their scores by rank."""
         names = dict(self.sets)
@@ -64,7 +75,7 @@ def layer_figure(sweep: Sweep, search: SearchSummary) -> LayerFigure:
 
 def draw_layers(data: LayerFigure, ax: Axes) -> None:
     """Layer sets against rank at the left, against trainable parameters at the right."""
-    settings = data.cast.settings
+    settings = data.settings
     names = [
         f"{setting}, {how}" if setting else how
         for setting in settings
@@ -74,7 +85,7 @@ def draw_layers(data: LayerFigure, ax: Axes) -> None:
     for i, setting in enumerate(settings):
         _draw_raw(data, panels[2 * i], setting)
         _draw_matched(data, panels[2 * i + 1], setting)
-        scales.same_limits(panels[2 * i : 2 * i + 2])
+        scales.same_limits([p for p in panels[2 * i : 2 * i + 2] if p.lines])
     marks.label(ax, "", data.cast.score_label)
     panels[-2].set_xlabel("LoRA rank (log scale)", fontsize=8)
     panels[-1].set_xlabel("trainable parameters (log scale)", fontsize=8)
@@ -95,9 +106,15 @@ def _draw_raw(data: LayerFigure, ax: Axes, setting: str) -> None:
 
 
 def _draw_matched(data: LayerFigure, ax: Axes, setting: str) -> None:
-    for name, rows in data.series(setting):
-        known = [row for row in rows if math.isfinite(row.trainable_params)]
-        _draw_set(data, ax, name, known, [row.trainable_params for row in known])
+    known = [
+        (name, [row for row in rows if math.isfinite(row.trainable_params)])
+        for name, rows in data.series(setting)
+    ]
+    if not any(rows for _, rows in known):
+        marks.nothing(ax, "not recorded")
+        return
+    for name, rows in known:
+        _draw_set(data, ax, name, rows, [row.trainable_params for row in rows])
     _draw_full(data, ax, setting)
     scales.log_axis(ax.xaxis, scales.number_text)
 
@@ -140,8 +157,12 @@ def _caption(data: LayerFigure) -> str:
     return (
         "Left: layer sets at equal rank, where more layers also mean more parameters. Right: the "
         "same scores against trainable parameters; compare the lines at equal height of the axis, "
-        f"not the marks. {data.scores.caption}"
+        f"not the marks. {data.scores.caption}" + data.cast.left_out(data.shown)
     )
+
+
+def _missing(sweep: Sweep, search: SearchSummary, data: LayerFigure) -> str:
+    return no_score(sweep, data.scores) or ("" if data.shown else "No LoRA arm has a score yet.")
 
 
 def _lacks(sweep: Sweep) -> str:
@@ -157,7 +178,7 @@ FIGURE = FigureSpec(
     data=layer_figure,
     draw=draw_layers,
     caption=_caption,
-    missing=lambda sweep, search, data: no_score(sweep, data.scores),
+    missing=_missing,
     lacks=_lacks,
-    height=lambda data: marks.height(data.cast, 5, 2 * len(data.cast.settings)) + 0.8,
+    height=lambda data: marks.height(data.cast, 5, 2 * len(data.settings)) + 0.8,
 )

@@ -63,6 +63,16 @@ class LearningFigure:
     """What the curves are drawn against: prompts seen; steps where no batch size is known."""
     curves: tuple[LearningCurve, ...]
 
+    @property
+    def shown(self) -> list[str]:
+        """Arms that have a curve."""
+        return [curve.arm.name for curve in self.curves]
+
+    @property
+    def settings(self) -> tuple[str, ...]:
+        """Titles of the panels."""
+        return self.cast.settings_of(self.shown)
+
 
 def learning_figure(sweep: Sweep, search: SearchSummary) -> LearningFigure:
     """Held-out score against prompts seen, at the learning rate each arm goes by."""
@@ -146,8 +156,8 @@ def _score_at(curve: SeedCurve, prompts: float) -> float:
 
 def draw_learning(data: LearningFigure, ax: Axes) -> None:
     """Held-out score against prompts seen: seeds thin, mean thick."""
-    settings = data.cast.settings
-    for setting, panel in zip(settings, marks.panels(ax, settings), strict=True):
+    panels = marks.panels(ax, data.settings)
+    for setting, panel in zip(data.settings, panels, strict=True):
         curves = [c for c in data.curves if data.cast.by_name[c.arm.name].setting() == setting]
         for curve in curves:
             _draw_curve(curve, panel, data.cast.looks[curve.arm.name])
@@ -204,7 +214,7 @@ def _caption(data: LearningFigure) -> str:
             " These are search seeds at the rate of best mean, the same seeds that chose it: an "
             "optimistic view."
         )
-    return text
+    return text + data.cast.unshown(data.shown, f"an evaluation of a scored {data.phase} run")
 
 
 FIGURE = FigureSpec(
@@ -217,5 +227,5 @@ FIGURE = FigureSpec(
     missing=lambda sweep, search, data: (
         "" if data.curves else "No held-out evaluation of a scored run is stored."
     ),
-    height=lambda data: marks.height(data.cast, extra=4),
+    height=lambda data: marks.height(data.cast, extra=4, panels=len(data.settings)),
 )

@@ -55,19 +55,19 @@ def height(cast: Cast, extra: int = 7, panels: int | None = None) -> float:
 
 
 def columns(n: int) -> int:
-    """Columns of ``n`` panels: two of two or four, else three."""
-    return 2 if n in (2, 4) else COLUMNS
+    """Columns of ``n`` panels: two of two or four, else three at most."""
+    return 2 if n in (2, 4) else min(n, COLUMNS)
 
 
 def panels(ax: Axes, names: Sequence[str], across: int | None = None) -> list[Axes]:
-    """One axes for each name; a single one is ``ax`` itself.
+    """One axes for each name; a single one without a name is ``ax`` itself.
 
     Args:
         ax: Becomes the frame of the panels: its title, labels and legend are theirs together.
         names: Titles of the panels.
         across: Columns, if not as :func:`columns` has it.
     """
-    if len(names) == 1:
+    if tuple(names) == ("",):
         return [ax]
     ax.set_axis_off()
     across = across or columns(len(names))
@@ -84,6 +84,12 @@ def panels(ax: Axes, names: Sequence[str], across: int | None = None) -> list[Ax
         panel.xaxis.set_minor_locator(NullLocator())
         found.append(panel)
     return found
+
+
+def nothing(ax: Axes, why: str) -> None:
+    """A panel that only says why it shows nothing."""
+    ax.text(0.5, 0.5, why, transform=ax.transAxes, ha="center", color=GREY)
+    ax.set(xticks=[], yticks=[])
 
 
 def shortened(name: str, length: int = 34) -> str:

@@ -96,7 +96,11 @@ def _places(data: OptimumFigure) -> list[float]:
 
 def _label_rows(data: OptimumFigure, ax: Axes) -> None:
     settings = data.cast.settings
-    labels = [marks.shortened(setting) for setting in settings]
+    marked = data.cast.settings_of(arm.name for arm, found in data.rows if not _unmarked(found))
+    labels = [
+        marks.shortened(setting) + ("" if setting in marked else "\n(no LR*)")
+        for setting in settings
+    ]
     if len(settings) == 1:
         labels = [_row_label(arm, found) for arm, found in data.rows]
     ax.set_yticks(range(len(labels)), labels)

@@ -30,10 +30,32 @@ class ParetoFigure:
     cast: Cast
     scores: ArmScores
 
+    @property
+    def shown(self) -> list[str]:
+        """Arms that have a score and a cost."""
+        return [r.arm.name for r in self.scores.rows if any(_known(r, c) for _, c in COSTS)]
+
+    @property
+    def settings(self) -> tuple[str, ...]:
+        """Settings with panels."""
+        return self.cast.settings_of(self.shown)
+
+    @property
+    def costs(self) -> list[tuple[str, Cost]]:
+        """The costs that are drawn, a column each."""
+        rows = self.scores.rows
+        return [(what, cost) for what, cost in COSTS if any(_known(row, cost) for row in rows)]
+
+    @property
+    def unknown(self) -> list[str]:
+        """The costs that no arm with a score has recorded."""
+        known = [what for what, _ in self.costs]
+        return [what for what, _ in COSTS if self.scores.rows and what not in known]
+
     def rows(self, setting: str, cost: Cost) -> list[ArmScore]:
         """Arms of a setting whose cost is known, cheapest first."""
         mine = [r for r in self.scores.rows if self.cast.by_name[r.arm.name].setting() == setting]
-        return sorted((row for row in mine if math.isfinite(cost(row))), key=cost)
+        return sorted((row for row in mine if _known(row, cost)), key=cost)
 
     def front(self, setting: str, cost: Cost) -> list[ArmScore]:
         """Arms that no other one beats in both cost and score, cheapest first."""
@@ -45,6 +67,10 @@ class ParetoFigure:
     @property
     def _lower(self) -> bool:
         return self.cast.lower_is_better
+
+
+def _known(row: ArmScore, cost: Cost) -> bool:
+    return math.isfinite(cost(row))
 
 
 def front(rows: Sequence[ArmScore], cost: Cost, gain: Cost) -> list[ArmScore]:
@@ -70,18 +96,14 @@ def pareto_figure(sweep: Sweep, search: SearchSummary) -> ParetoFigure:
 
 def draw_pareto(data: ParetoFigure, ax: Axes) -> None:
     """Score against each cost, the Pareto front ringed and joined."""
-    settings = data.cast.settings
-    names = [
-        f"{setting}, {what}" if setting else f"against {what}"
-        for setting in settings
-        for what, _ in COSTS
-    ]
-    panels = marks.panels(ax, names, across=2)
-    for i, setting in enumerate(settings):
-        for panel, (_, cost) in zip(panels[2 * i : 2 * i + 2], COSTS, strict=True):
-            _draw_panel(data, panel, setting, cost)
+    costs = data.costs
+    cells = [(setting, what, cost) for setting in data.settings for what, cost in costs]
+    names = [f"{name}, {what}" if name else f"against {what}" for name, what, _ in cells]
+    panels = marks.panels(ax, names, across=len(costs))
+    for panel, (setting, _, cost) in zip(panels, cells, strict=True):
+        _draw_panel(data, panel, setting, cost)
     marks.label(ax, "", data.cast.score_label)
-    for panel, (what, _) in zip(panels[-2:], COSTS, strict=True):
+    for panel, (what, _) in zip(panels[-len(costs) :], costs, strict=True):
         panel.set_xlabel(f"{what} (log scale)", fontsize=8)
     estimates = [row.estimate for row in data.scores.rows]
     seeds = marks.seeds_text(estimates, f"{data.scores.phase} seed", "arm", data.scores.note)
@@ -98,7 +120,7 @@ def draw_pareto(data: ParetoFigure, ax: Axes) -> None:
 def _draw_panel(data: ParetoFigure, ax: Axes, setting: str, cost: Cost) -> None:
     rows = data.rows(setting, cost)
     if not rows:
-        ax.text(0.5, 0.5, "not recorded", transform=ax.transAxes, ha="center", color=GREY)
+        marks.nothing(ax, "not recorded")
         return
     for row in rows:
         look = data.cast.looks[row.arm.name]
@@ -116,7 +138,14 @@ def _caption(data: ParetoFigure) -> str:
         "Ringed: the Pareto front, arms that no other arm beats in both cost and score, by their "
         "means; where intervals overlap the order is not settled. FLOPs are those of the training "
         f"passes, without sampling. {data.scores.caption} The score axis does not start at zero."
+        + "".join(f" Not recorded: {what}." for what in data.unknown)
+        + data.cast.left_out(data.shown)
     )
+
+
+def _missing(sweep: Sweep, search: SearchSummary, data: ParetoFigure) -> str:
+    unknown = "" if data.shown else "No arm with a score has its cost recorded."
+    return no_score(sweep, data.scores) or unknown
 
 
 def _lacks(sweep: Sweep) -> str:
@@ -133,7 +162,7 @@ FIGURE = FigureSpec(
     data=pareto_figure,
     draw=draw_pareto,
     caption=_caption,
-    missing=lambda sweep, search, data: no_score(sweep, data.scores),
+    missing=_missing,
     lacks=_lacks,
-    height=lambda data: marks.height(data.cast, 2, 2 * len(data.cast.settings)) + 0.8,
+    height=lambda data: marks.height(data.cast, 2, 2 * len(data.settings)) + 0.8,
 )

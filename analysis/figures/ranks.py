@@ -48,6 +48,16 @@ class RankFigure:
         return [row for row in rows if self.cast.by_name[row.arm.name].setting() == setting]
 
     @property
+    def shown(self) -> list[str]:
+        """Arms that have a score."""
+        return [row.arm.name for row in self.scores.rows]
+
+    @property
+    def settings(self) -> tuple[str, ...]:
+        """Titles of the panels."""
+        return self.cast.settings_of(self.shown)
+
+    @property
     def full(self) -> tuple[ArmScore, ...]:
         """Scores of full fine-tuning."""
         return tuple(row for row in self.scores.rows if row.arm.is_full)
@@ -66,8 +76,8 @@ def rank_figure(sweep: Sweep, search: SearchSummary) -> RankFigure:
 
 def draw_ranks(data: RankFigure, ax: Axes) -> None:
     """Score against rank, FullFT as a black band."""
-    settings = data.cast.settings
-    for setting, panel in zip(settings, marks.panels(ax, settings), strict=True):
+    panels = marks.panels(ax, data.settings)
+    for setting, panel in zip(data.settings, panels, strict=True):
         _draw_panel(data, panel, data.in_setting(setting), data.base(setting))
     marks.label(ax, "LoRA rank (log scale)", data.cast.score_label)
     estimates = [row.estimate for row in data.scores.rows]
@@ -115,7 +125,7 @@ def _handles(data: RankFigure) -> list[Line2D]:
 
 
 def _shows_base(data: RankFigure) -> bool:
-    return any(data.base(setting) is not None for setting in data.cast.settings)
+    return any(data.base(setting) is not None for setting in data.settings)
 
 
 def _caption(data: RankFigure) -> str:
@@ -124,7 +134,7 @@ def _caption(data: RankFigure) -> str:
     if far:
         shown = ", ".join(f"{base:.3g} ({s})" if s else f"{base:.3g}" for s, base in far)
         text += f" The untrained model is outside it, at {shown}."
-    return text
+    return text + data.cast.unshown(data.shown, f"a score on {data.scores.phase} seeds")
 
 
 FIGURE = FigureSpec(
@@ -135,5 +145,5 @@ FIGURE = FigureSpec(
     draw=draw_ranks,
     caption=_caption,
     missing=lambda sweep, search, data: no_score(sweep, data.scores),
-    height=lambda data: marks.height(data.cast),
+    height=lambda data: marks.height(data.cast, panels=len(data.settings)),
 )

@@ -38,6 +38,11 @@ class RateByRankFigure:
     """Setting and ends of the band a factor of two wide about the geometric mean of LR*, over the
     ranks from four on whose LR* is not just a bound; where there are two of them."""
 
+    @property
+    def settings(self) -> tuple[str, ...]:
+        """Titles of the panels."""
+        return self.cast.settings_of(arm.name for arm, _ in self.rows)
+
 
 def rate_by_rank_figure(sweep: Sweep, search: SearchSummary) -> RateByRankFigure:
     """LR* against rank, with the band of C5."""
@@ -65,8 +70,8 @@ def rate_by_rank_figure(sweep: Sweep, search: SearchSummary) -> RateByRankFigure
 
 def draw_rate_by_rank(data: RateByRankFigure, ax: Axes) -> None:
     """LR* with intervals against rank, arrows on bounds, FullFT's as a black band."""
-    settings = data.cast.settings
-    for setting, panel in zip(settings, marks.panels(ax, settings), strict=True):
+    panels = marks.panels(ax, data.settings)
+    for setting, panel in zip(data.settings, panels, strict=True):
         rows = [r for r in data.rows if data.cast.by_name[r[0].name].setting() == setting]
         band = [(low, high) for name, low, high in data.bands if name == setting]
         _draw_panel(data, panel, rows, band)
@@ -98,8 +103,7 @@ def _draw_panel(
         _draw_rate(data, ax, arm, found, (arm.rank or 1) * 2**octaves)
     scales.log_axis(ax.yaxis)
     rates = [rate for _, found in rows for rate in (found.lr.interval or (found.lr.point,))]
-    if rates:
-        ax.set_ylim(min(rates) / ROOM, max(rates) * ROOM)
+    ax.set_ylim(min(rates) / ROOM, max(rates) * ROOM)
     scales.rank_axis(ax, ranks, left if full else None)
 
 
@@ -130,7 +134,7 @@ def _caption(data: RateByRankFigure) -> str:
         "rate reaches that end of the grid, so "
         f"LR* is only a bound. Hatched: a factor of 2 about the geometric mean of the ranks from "
         f"{MIN_RANK} on, bounds left out; claim C5 says that they all lie within such a band. Arms "
-        "without a mark have no LR*."
+        "without a mark have no LR*." + data.cast.left_out(arm.name for arm, _ in data.rows)
     )
 
 
@@ -148,5 +152,5 @@ FIGURE = FigureSpec(
     caption=_caption,
     missing=lambda sweep, search, data: no_optimum(sweep, search),
     lacks=_lacks,
-    height=lambda data: marks.height(data.cast, extra=4),
+    height=lambda data: marks.height(data.cast, extra=4, panels=len(data.settings)),
 )

@@ -58,6 +58,16 @@ class RateFigure:
         """Score of the untrained model in one setting."""
         return dict(self.bases).get(setting)
 
+    @property
+    def shown(self) -> list[str]:
+        """Arms that have a curve."""
+        return [curve.arm.name for curve in self.curves]
+
+    @property
+    def settings(self) -> tuple[str, ...]:
+        """Titles of the panels."""
+        return self.cast.settings_of(self.shown)
+
 
 def rate_figure(sweep: Sweep, search: SearchSummary) -> RateFigure:
     """Score against learning rate over the search seeds."""
@@ -93,8 +103,8 @@ def _means(runs: Sequence[Point]) -> tuple[tuple[float, Estimate], ...]:
 
 def draw_rates(data: RateFigure, ax: Axes) -> None:
     """Score against learning rate: seeds, means with intervals, choice, plateau, base."""
-    settings = data.cast.settings
-    for setting, panel in zip(settings, marks.panels(ax, settings), strict=True):
+    panels = marks.panels(ax, data.settings)
+    for setting, panel in zip(data.settings, panels, strict=True):
         names = {m.arm.name for m in data.cast.members if m.setting() == setting}
         curves = [curve for curve in data.curves if curve.arm.name in names]
         _draw_panel(data, panel, curves, data.base(setting))
@@ -195,7 +205,8 @@ def _handles(data: RateFigure) -> list[Line2D]:
     handles.append(marks.mark_handle(star, "*", 11, markerfacecolor=face, markeredgecolor=GREY))
     runs = [point for curve in data.curves for point in curve.points]
     estimates = [mean for curve in data.curves for _, mean in curve.means]
-    handles += marks.run_handles(runs, estimates, bool(data.bases))
+    base = any(data.base(setting) is not None for setting in data.settings)
+    handles += marks.run_handles(runs, estimates, base)
     if data.cast.lower_is_better:
         handles.append(marks.mark_handle("above the axis", BEYOND, 6))
     return handles + plateau_handles([curve.plateau for curve in data.curves])
@@ -221,7 +232,7 @@ def _caption(data: RateFigure) -> str:
     )
     if data.cast.lower_is_better:
         text += " Runs above the axis are marked at its upper end."
-    return text
+    return text + data.cast.unshown(data.shown, "a scored search run")
 
 
 def _missing(sweep: Sweep, search: SearchSummary, data: RateFigure) -> str:
@@ -241,5 +252,5 @@ FIGURE = FigureSpec(
     draw=draw_rates,
     caption=_caption,
     missing=_missing,
-    height=lambda data: marks.height(data.cast),
+    height=lambda data: marks.height(data.cast, panels=len(data.settings)),
 )

@@ -51,6 +51,11 @@ class LengthFigure:
     not_judged: str
     """Why no claim may be judged on a pair, for the caption; empty as a rule."""
 
+    @property
+    def settings(self) -> tuple[str, ...]:
+        """Titles of the panels."""
+        return self.cast.settings_of(curve.arm.name for curve in self.curves)
+
 
 def length_figure(sweep: Sweep, search: SearchSummary) -> LengthFigure:
     """LR* ratio by training length over the search seeds."""
@@ -100,8 +105,8 @@ def _curve(
 
 def draw_ratio_by_length(data: LengthFigure, ax: Axes) -> None:
     """Ratio against training length, with 5, 10 and 20 for orientation."""
-    settings = data.cast.settings
-    for setting, panel in zip(settings, marks.panels(ax, settings), strict=True):
+    panels = marks.panels(ax, data.settings)
+    for setting, panel in zip(data.settings, panels, strict=True):
         marks.draw_ten(panel)
         curves = [c for c in data.curves if data.cast.by_name[c.arm.name].setting() == setting]
         for i, curve in enumerate(curves):
@@ -131,7 +136,9 @@ def _caption(data: LengthFigure) -> str:
         "Each point is the ratio of best learning rates had training ended there: runs are scored "
         "by their evaluations up to then, diverged ones at the worst score from their end on. "
         "Points of one arm share their runs, so their intervals are not independent. Lengths at "
-        "which a plateau is not inside its grid have no ratio." + data.not_judged
+        "which a plateau is not inside its grid have no ratio."
+        + data.cast.left_out(curve.arm.name for curve in data.curves)
+        + data.not_judged
     )
 
 
@@ -155,5 +162,5 @@ FIGURE = FigureSpec(
     caption=_caption,
     missing=_missing,
     lacks=lacks_baseline,
-    height=lambda data: marks.height(data.cast, extra=3),
+    height=lambda data: marks.height(data.cast, extra=3, panels=len(data.settings)),
 )

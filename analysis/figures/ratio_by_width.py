@@ -43,6 +43,16 @@ class WidthFigure:
     not_judged: str
     """Why no claim may be judged on a pair, for the caption; empty as a rule."""
 
+    @property
+    def outside(self) -> list[str]:
+        """What makes no panel of its own: the models."""
+        return [k for m in self.cast.members for k, _ in m.factors if k.startswith("model.")]
+
+    @property
+    def settings(self) -> tuple[str, ...]:
+        """Titles of the panels."""
+        return self.cast.settings_of((row.arm.name for row in self.points), self.outside)
+
 
 def width_figure(sweep: Sweep, search: SearchSummary) -> WidthFigure:
     """LR* ratio of every LoRA arm to its own FullFT, by hidden size."""
@@ -66,9 +76,8 @@ def width_figure(sweep: Sweep, search: SearchSummary) -> WidthFigure:
 
 def draw_ratio_by_width(data: WidthFigure, ax: Axes) -> None:
     """Ratio against hidden size, with the lines of no growth and of growth with the root."""
-    outside = [k for m in data.cast.members for k, _ in m.factors if k.startswith("model.")]
-    settings = data.cast.settings_without(outside)
-    for setting, panel in zip(settings, marks.panels(ax, settings), strict=True):
+    panels, outside = marks.panels(ax, data.settings), data.outside
+    for setting, panel in zip(data.settings, panels, strict=True):
         rows = [
             row
             for row in data.points
@@ -92,8 +101,7 @@ def draw_ratio_by_width(data: WidthFigure, ax: Axes) -> None:
 
 
 def _draw_references(data: WidthFigure, ax: Axes, widths: list[float]) -> None:
-    if data.centre is None or not widths:
-        return
+    assert data.centre is not None  # there is a point in every panel
     x, y = data.centre
     ends = [min(widths) / 1.15, max(widths) * 1.15]
     ax.plot(ends, [y, y], color=GREY, linestyle="--", linewidth=1.2, zorder=1)
@@ -117,7 +125,9 @@ def _caption(data: WidthFigure) -> str:
     return (
         "Dashed: the ratio does not depend on the width; dotted: it grows with its root, as theory "
         "has it. Both lines pass through the geometric mean of all points; they are no fits. Arms "
-        "whose plateau is not inside the grid have no ratio." + data.not_judged
+        "whose plateau is not inside the grid have no ratio."
+        + data.cast.left_out((row.arm.name for row in data.points), data.outside)
+        + data.not_judged
     )
 
 
@@ -143,5 +153,5 @@ FIGURE = FigureSpec(
     caption=_caption,
     missing=_missing,
     lacks=_lacks,
-    height=lambda data: marks.height(data.cast, extra=3, panels=1),
+    height=lambda data: marks.height(data.cast, extra=3, panels=len(data.settings)),
 )

@@ -17,7 +17,7 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from analysis.reading.printable import printable
+from study.records.printable import printable
 
 STYLE = Path(__file__).with_name("style.mplstyle")
 BLACK, GREY = "#000000", "#6b6b6b"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from analysis.reading.csv_file import write_csv
 from analysis.reading.frames import to_plain
-from analysis.reading.printable import write_csv
 from analysis.reading.sweep import Sweep
 
 FORMATS = ("parquet", "csv")

@@ -14,12 +14,12 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from analysis.figures.report import FigureFile
-from analysis.reading.printable import printable
 from analysis.reading.sweep import Sweep
 from analysis.reporting import page_tables
 from analysis.reporting.findings import Findings
 from analysis.reporting.numbers import plural, verdict_estimate
 from analysis.reporting.provenance import MAX_LINES
+from study.records.printable import printable
 
 TEMPLATES = Path(__file__).with_name("templates")
 MARKUP = re.compile(r"[\\`*<>|~#]|](?=[(\[:])|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")

@@ -11,7 +11,7 @@ from pandas import DataFrame
 
 from analysis.claims.verdict import Verdict
 from analysis.figures.report import FigureFile, write_figures
-from analysis.reading.printable import write_csv
+from analysis.reading.csv_file import write_csv
 from analysis.reading.sweep import Sweep
 from analysis.reporting.findings import Findings, find
 from analysis.reporting.json_text import claims_json

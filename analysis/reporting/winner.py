@@ -8,13 +8,10 @@ from dataclasses import dataclass
 
 from analysis.reading.sweep import Sweep
 from analysis.reporting.numbers import plural
-from study.plan.best import CONFIDENCE, simultaneous
+from study.plan.best import CONFIDENCE, Point, leader, simultaneous
 
 UNFINISHED = "Unfinished: no winner yet."
 NONE_COMPLETE = "No winner: no finalist has a score on every report seed."
-
-Point = tuple[str, float]
-"""An arm and a learning rate."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,16 +41,10 @@ def winner(sweep: Sweep) -> Winner | None:
     finalists, trials = _points(sweep, "report"), _points(sweep, "search")
     if not _over(sweep):
         return None
-    scores = _scores(sweep)
-    complete = {
-        point: {run_id: scores[run_id] for run_id in run_ids}
-        for point, run_ids in finalists.items()
-        if all(run_id in scores for run_id in run_ids)
-    }
-    if not complete:
+    leading = leader(finalists, _scores(sweep))
+    if leading is None:
         return None
-    arm, rate = max(complete, key=lambda point: statistics.fmean(complete[point].values()))
-    found = complete[arm, rate]
+    (arm, rate), found = leading
     interval = simultaneous(list(found.values()), len(finalists))
     return Winner(
         arm=arm,

@@ -8,60 +8,27 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from analysis.estimates.curve import FloatArray
-from study.config import ExperimentConfig, LoraMethod, RunConfig, SeedsConfig, run_config_from_dict
+from analysis.simulate.defaults import DEFAULT_METHOD, DEFAULTS
+from study.config import (
+    ExperimentConfig,
+    LoraMethod,
+    RunConfig,
+    SeedsConfig,
+    run_config_from_dict,
+    with_cell,
+)
 from study.plan.arms import NOT_COMPARED, Arm, arm_factors, check_distinct, flatten
 from study.plan.description import ATTENTION, Description, resolve_targets, trainable_params
 from study.plan.experiment import Plan, PlannedRun, with_cells
-from study.plan.flops import forward_flops_per_token, train_flops_per_token
+from study.plan.facts import run_facts
 from study.plan.identity import short_hash
 from study.records.record import Record
 
-FINAL_WINDOW = 3
 FIRST_REPORT_SEED = 100_000
 TOKENS_TRAINED, TOKENS_GENERATED = 20, 12
 """Per episode: prompt and completion, and completion alone."""
 STEP_S, MEMORY_BYTES = 0.03, 500_000_000
 """About what a lab run takes."""
-DEFAULT_METHOD = {
-    "full": {"name": "full", "default_learning_rate": 2e-4},
-    "lora": {"name": "lora", "default_learning_rate": 1e-3, "rank": 8},
-}
-DEFAULTS: dict[str, dict[str, Any]] = {
-    "model": {"name": "lab64", "source": "lab"},
-    "task": {"name": "arithmetic", "train_prompts": 4096, "max_completion_length": 14},
-    "objective": {
-        "name": "grpo",
-        "learning_rate": 1e-3,
-        "steps": 200,
-        "prompts_per_step": 8,
-        "num_generations": 8,
-        "micro_batch_size": None,
-        "loss_type": "dr_grpo",
-        "scale_rewards": "none",
-        "beta": 0.0,
-        "epsilon": 0.2,
-        "epsilon_high": 0.2,
-        "num_iterations": 1,
-        "importance_sampling_level": "token",
-        "mask_truncated_completions": False,
-        "lr_scheduler_type": "constant",
-        "warmup_steps": 0,
-        "weight_decay": 0.0,
-        "adam_beta1": 0.9,
-        "adam_beta2": 0.999,
-        "adam_epsilon": 1e-8,
-        "max_grad_norm": 1.0,
-        "temperature": 1.0,
-        "no_signal_steps": 20,
-    },
-    "evaluation": {
-        "eval_every": 20,
-        "eval_prompts": 512,
-        "final_window": FINAL_WINDOW,
-        "eval_batch_size": 512,
-    },
-    "engine": {"name": "packed"},
-}
 
 
 def build_arm(
@@ -184,55 +151,38 @@ def run_record(
         greedy: Mean greedy accuracy of the last ones.
         diverged: Whether it diverged half way, which scores 0.
     """
-    config, model, method = arm.config, arm.model, arm.config.method
-    lora = method if isinstance(method, LoraMethod) else None
-    steps = config.objective.steps // 2 if diverged else config.objective.steps
-    episodes = steps * config.objective.prompts_per_step * config.objective.num_generations
-    train = train_flops_per_token(method, arm.target_modules, model)
-    adapters = arm.trainable_params if lora else 0
-    dtypes = {"base": config.model.dtype, "optimizer": "float32" if lora else config.model.dtype}
+    config = with_cell(arm.config, run.learning_rate, run.seed)
+    objective = config.objective
+    steps = objective.steps // 2 if diverged else objective.steps
+    episodes = steps * objective.prompts_per_step * objective.num_generations
+    tokens = episodes * TOKENS_TRAINED
+    planned = run_facts(config, arm.model, arm.target_modules, arm.trainable_params, tokens)
     return Record(
         run_id=run.run_id,
         experiment=plan.experiment.name,
         arm=arm.name,
         phase=run.phase,
         factors=arm.factors,
-        method=method.name,
-        lora_rank=lora.rank if lora else None,
-        lora_alpha=lora.alpha if lora else None,
-        alpha_rule=lora.alpha_rule if lora else None,
-        target_modules=arm.target_modules,
-        learning_rate=run.learning_rate,
-        prompts_per_step=config.objective.prompts_per_step,
-        num_generations=config.objective.num_generations,
-        objective=config.objective.name,
-        task=config.task.label,
-        model=config.model.name,
-        model_revision=model.model_revision,
-        hidden_size=model.hidden_size,
-        seed=run.seed,
         engine=plan.engine,
-        dtypes={**dtypes, "adapter": "float32"} if lora else dtypes,
+        dtypes=_dtypes(config),
         status="diverged" if diverged else "completed",
         status_reason="simulated collapse" if diverged else "",
-        score_metric="eval/accuracy",
-        direction="maximize",
-        score_final=0.0 if diverged else float(scores[-FINAL_WINDOW:].mean()),
+        score_final=0.0 if diverged else float(scores[-config.evaluation.final_window :].mean()),
         score_best=float(scores[1:].max()),
         score_base=float(scores[0]),
         score_greedy=0.0 if diverged else greedy,
-        final_window=FINAL_WINDOW,
-        eval_prompts=config.evaluation.eval_prompts,
-        steps_planned=config.objective.steps,
         steps_done=steps,
         episodes=episodes,
-        trainable_params=arm.trainable_params,
-        total_params=model.total_params + adapters,
-        train_tokens=episodes * TOKENS_TRAINED,
+        train_tokens=tokens,
         generated_tokens=episodes * TOKENS_GENERATED,
-        train_flops=train * episodes * TOKENS_TRAINED,
-        rollout_flops=forward_flops_per_token(model) * episodes * TOKENS_TRAINED,
         wall_time_s=STEP_S * steps,
         peak_memory_bytes=MEMORY_BYTES,
         git_commit="simulated",
+        **planned,
     )
+
+
+def _dtypes(config: RunConfig) -> dict[str, str]:
+    if isinstance(config.method, LoraMethod):
+        return {"base": config.model.dtype, "adapter": "float32", "optimizer": "float32"}
+    return {"base": config.model.dtype, "optimizer": config.model.dtype}

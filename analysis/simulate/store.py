@@ -18,7 +18,7 @@ from tqdm import tqdm
 
 from analysis.estimates.curve import FloatArray
 from analysis.simulate.draws import CENTRED_ON, Design, simulate_paths
-from analysis.simulate.records import FINAL_WINDOW, build_arm, build_plan, run_record
+from analysis.simulate.records import build_arm, build_plan, run_record
 from analysis.simulate.regimes import CLEAR
 from analysis.simulate.truths import Truth
 from study.plan.arms import Arm
@@ -140,11 +140,10 @@ def write_experiment(
     if report_seeds:
         searched = len(plan.runs)
         plan = with_cells(plan, "report", {s.arm: [s.learning_rate] for s in selections})
-        (path / "selection").mkdir()
         for selection in selections:
-            _write(path / "selection" / f"{selection.arm}.json", json.dumps(asdict(selection)))
+            write_json(path / "selection" / f"{selection.arm}.json", asdict(selection))
         drawn.write(plan, plan.runs[searched:], common=rng.standard_normal(report_seeds))
-    _write(path / "plan.json", json.dumps(to_json(plan)))
+    write_json(path / "plan.json", to_json(plan))
     return path
 
 
@@ -201,20 +200,50 @@ class _Writer:
             _write(directory / "attempts.jsonl", json.dumps(FAILED_ATTEMPT) + "\n")
         if self.rng.random() < self.flaws.missing:
             return None
-        final = float(scores[-FINAL_WINDOW:].mean())
+        window = arm.config.evaluation.final_window
+        final = float(scores[-window:].mean())
         diverged = self.flaws.diverged and final < scores[0] / 2
         greedy = np.minimum(scores + GREEDY_GAIN, 1.0)
-        record = run_record(plan, arm, run, scores, float(greedy[-FINAL_WINDOW:].mean()), diverged)
-        _write(directory / "record.json", json.dumps(vars(record)))
-        _write(directory / "provenance.json", json.dumps(PROVENANCE))
-        steps = arm.config.evaluation.steps(arm.config.objective.steps)
-        lines = [
-            {"step": step, "eval/accuracy": float(a), "eval/greedy_accuracy": float(b)}
-            for step, a, b in zip(steps, scores, greedy, strict=True)
-            if step <= record.steps_done
-        ]
-        _write(directory / "metrics.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
+        record = run_record(plan, arm, run, scores, float(greedy[-window:].mean()), diverged)
+        write_run(directory, record, PROVENANCE, metrics_of(arm, record, scores, greedy))
         return record
+
+
+def metrics_of(
+    arm: Arm, record: Record, scores: FloatArray, greedy: FloatArray
+) -> list[dict[str, float]]:
+    """The lines of ``metrics.jsonl``: an evaluation each, up to the run's last step.
+
+    Args:
+        arm: Of the run, whose configuration says when it evaluates.
+        record: Of the run.
+        scores: Sampled accuracies, the base's first.
+        greedy: As many greedy ones.
+    """
+    steps = arm.config.evaluation.steps(arm.config.objective.steps)
+    return [
+        {"step": step, "eval/accuracy": float(a), "eval/greedy_accuracy": float(b)}
+        for step, a, b in zip(steps, scores, greedy, strict=True)
+        if step <= record.steps_done
+    ]
+
+
+def write_run(
+    directory: Path,
+    record: Record,
+    provenance: Mapping[str, Any],
+    metrics: Iterable[Mapping[str, float]],
+) -> None:
+    """Write what a run leaves in its directory: record, provenance and metrics."""
+    write_json(directory / "record.json", vars(record))
+    write_json(directory / "provenance.json", provenance)
+    _write(directory / "metrics.jsonl", "".join(json.dumps(line) + "\n" for line in metrics))
+
+
+def write_json(path: Path, value: object) -> None:
+    """Write one object; its directory is made if need be."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    _write(path, json.dumps(value))
 
 
 def _write(path: Path, text: str) -> None:

@@ -216,28 +216,44 @@ def winner(
             if run.run_id not in records and run.run_id not in given_up:
                 return None
             report.setdefault((run.arm, run.learning_rate), []).append(run.run_id)
-    scores = {point: _all_scores(run_ids, records) for point, run_ids in report.items()}
-    complete = {point: found for point, found in scores.items() if found}
-    if not complete:
+    known = {r: record.score_final for r, record in records.items()}
+    leading = leader(report, {r: score for r, score in known.items() if score is not None})
+    if leading is None:
         return None
-    arm, rate = max(complete, key=lambda point: statistics.fmean(complete[point].values()))
+    (arm, rate), scores = leading
     tried = trials(plan)
     own = next(trial for trial in tried if trial.point == (arm, rate))
     return Winner(
         arm=arm,
         learning_rate=rate,
-        scores=complete[arm, rate],
+        scores=scores,
         search_score=mean_score(own, records),
         trials=len(tried),
         finalists=len(report),
     )
 
 
-def _all_scores(run_ids: list[str], records: Mapping[str, Record]) -> dict[str, float]:
-    """Score by run; empty unless every run has one."""
-    found = {r: records[r].score_final for r in run_ids if r in records}
-    known = {run_id: score for run_id, score in found.items() if score is not None}
-    return known if len(known) == len(run_ids) else {}
+def leader(
+    finalists: Mapping[Point, Sequence[str]], scores: Mapping[str, float]
+) -> tuple[Point, dict[str, float]] | None:
+    """The finalist of best mean report score (ties: the earlier), with its score by run.
+
+    Args:
+        finalists: The ids of the report runs of each; one that lacks a score does not compete.
+        scores: Report score by run id.
+
+    Returns:
+        None if no finalist has all its scores.
+    """
+    complete = {
+        point: {run_id: scores[run_id] for run_id in run_ids}
+        for point, run_ids in finalists.items()
+        if all(run_id in scores for run_id in run_ids)
+    }
+    if not complete:
+        return None
+    best = max(complete, key=lambda point: statistics.fmean(complete[point].values()))
+    return best, complete[best]
 
 
 @dataclass(frozen=True, kw_only=True)

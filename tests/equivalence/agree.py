@@ -11,7 +11,7 @@ import torch
 
 from study.train.engine import Evaluation
 from tests.equivalence.draws import equal_batches
-from tests.equivalence.recorder import Recording
+from tests.equivalence.recording import Recording
 
 COUNTED = (  # follow from tokens, rewards and the schedule alone
     "train/learning_rate",

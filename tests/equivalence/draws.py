@@ -17,7 +17,8 @@ import torch
 
 from study.train.evaluate import Evaluator
 from study.train.rewards import TaskReward
-from tests.equivalence.recorder import Batch, Recording, train_trl
+from tests.equivalence.recorder import train_trl
+from tests.equivalence.recording import Batch, Recording
 
 BOUNDARY = 1e-5
 """Largest relative distance between two tokens' p/q at which a draw may differ."""

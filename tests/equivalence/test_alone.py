@@ -14,15 +14,8 @@ from study.tasks.loading import load_task
 from study.train.rewards import TaskReward
 from tests.equivalence.agree import assert_bit_equal, assert_evaluations_equal
 from tests.equivalence.models import save_tiny_model
-from tests.equivalence.recorder import (
-    Recording,
-    run,
-    run_packed,
-    run_trl,
-    specs_of,
-    train_packed,
-    train_trl,
-)
+from tests.equivalence.recorder import run, run_packed, run_trl, specs_of, train_packed, train_trl
+from tests.equivalence.recording import Recording
 
 pytestmark = [pytest.mark.equivalence, pytest.mark.usefixtures("dense", "ragged")]
 

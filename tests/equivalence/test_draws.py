@@ -10,7 +10,8 @@ import torch
 
 from tests.equivalence import draws
 from tests.equivalence.draws import Draw, Drawing, distance_to, equal_batches, recorded_draws
-from tests.equivalence.recorder import Batch, Recording, run, run_trl, train_trl
+from tests.equivalence.recorder import run, run_trl, train_trl
+from tests.equivalence.recording import Batch, Recording
 
 pytestmark = pytest.mark.equivalence
 

@@ -17,7 +17,8 @@ from study.train.evaluate import Evaluator
 from study.train.models import load_model, load_tokenizer, model_directory
 from study.train.rewards import Scorer
 from tests.equivalence.agree import assert_evaluation_equal
-from tests.equivalence.recorder import Recording, run, run_packed, run_trl
+from tests.equivalence.recorder import run, run_packed, run_trl
+from tests.equivalence.recording import Recording
 
 pytestmark = pytest.mark.equivalence
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.equivalence.agree import assert_equals_trl
-from tests.equivalence.recorder import Recording, run, run_packed, run_trl
+from tests.equivalence.recorder import run, run_packed, run_trl
+from tests.equivalence.recording import Recording
 
 pytestmark = pytest.mark.equivalence
 

@@ -17,7 +17,8 @@ import pytest
 
 from study.config import RunConfig
 from tests.equivalence.agree import assert_equals_trl
-from tests.equivalence.recorder import Recording, run, run_packed, run_trl
+from tests.equivalence.recorder import run, run_packed, run_trl
+from tests.equivalence.recording import Recording
 
 pytestmark = [pytest.mark.equivalence, pytest.mark.usefixtures("dense", "ragged")]
 

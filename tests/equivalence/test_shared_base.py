@@ -12,7 +12,8 @@ from study.train.packed import model as packed_model
 from study.train.packed.stacks import AdapterStack
 from tests.equivalence.agree import assert_bit_equal, assert_equals_trl
 from tests.equivalence.models import FAMILIES, save_tiny_model
-from tests.equivalence.recorder import Recording, run, run_packed, run_trl
+from tests.equivalence.recorder import run, run_packed, run_trl
+from tests.equivalence.recording import Recording
 
 pytestmark = [pytest.mark.equivalence, pytest.mark.usefixtures("dense", "ragged")]
 

@@ -23,8 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from study.compose import to_yaml
-from study.config import LoraMethod
-from study.plan.flops import forward_flops_per_token, train_flops_per_token
+from study.plan.facts import run_facts
 from study.records.provenance import gpu_name
 from study.records.record import Record
 from study.records.store import is_disk_full, write_json
@@ -231,51 +230,33 @@ def leave_if_disk_full(error: Exception) -> None:
         os._exit(DISK_FULL)
 
 
+NO_MEMORY = ("not enough memory", "can't allocate memory")
+"""What PyTorch's allocator for the host says in a plain RuntimeError, on Windows and on Linux."""
+
+
 def attempt_status(error: BaseException) -> str:
     """``oom`` for memory that ran out, on host or device; else ``failed``."""
     is_oom = isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
-    return "oom" if is_oom or "not enough memory" in str(error) else "failed"
+    said = any(words in str(error) for words in NO_MEMORY)
+    return "oom" if is_oom or said else "failed"
 
 
 def build_record(assignment: Assignment, outcome: Outcome, git_commit: str) -> Record:
     """The record of a result: the plan's facts and the engine's measurements."""
-    spec, config = assignment.spec, assignment.spec.config
-    method, model = config.method, spec.model
-    lora = method if isinstance(method, LoraMethod) else None
+    spec = assignment.spec
     measured = {k: v for k, v in asdict(outcome).items() if k != "run_id"}
-    train = train_flops_per_token(method, spec.target_modules, model)
-    sampled_tokens = outcome.train_tokens / config.objective.num_iterations  # prompts included
+    planned = run_facts(
+        spec.config, spec.model, spec.target_modules, spec.trainable_params, outcome.train_tokens
+    )
     return Record(
         run_id=spec.run_id,
         experiment=assignment.experiment,
         arm=assignment.arm,
         phase=assignment.phase,
         factors=assignment.factors,
-        method=method.name,
-        lora_rank=lora.rank if lora else None,
-        lora_alpha=lora.alpha if lora else None,
-        alpha_rule=lora.alpha_rule if lora else None,
-        target_modules=list(spec.target_modules),
-        learning_rate=config.objective.learning_rate,
-        prompts_per_step=config.objective.prompts_per_step,
-        num_generations=config.objective.num_generations,
-        objective=config.objective.name,
-        task=config.task.label,
-        model=config.model.name,
-        model_revision=model.model_revision,
-        hidden_size=model.hidden_size,
-        seed=config.seed,
-        engine=config.engine.name,
-        score_metric="eval/accuracy",
-        direction="maximize",
-        final_window=config.evaluation.final_window,
-        eval_prompts=config.evaluation.eval_prompts,
-        steps_planned=config.objective.steps,
-        trainable_params=spec.trainable_params,
-        total_params=model.total_params,
-        train_flops=outcome.train_tokens * train,
-        rollout_flops=sampled_tokens * forward_flops_per_token(model),
+        engine=spec.config.engine.name,
         git_commit=git_commit,
+        **planned,
         **measured,
     )
 

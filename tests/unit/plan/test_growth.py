@@ -23,7 +23,7 @@ from tests.plans import (
     toy_plan,
 )
 from tests.unit.plan.joint import joint, settings
-from tests.unit.plan.test_plan import all_records
+from tests.unit.plan.toy_records import all_records
 
 SEEDS = {"search": [0, 1], "report": [100, 101]}
 

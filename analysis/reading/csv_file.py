@@ -1,4 +1,4 @@
-"""Text that others wrote, made safe for where it is shown: a terminal, a spreadsheet."""
+"""Tables whose text others wrote, made safe for a spreadsheet."""
 
 from __future__ import annotations
 
@@ -9,15 +9,6 @@ import pandas as pd
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """How a cell begins that a spreadsheet computes."""
-
-
-def printable(text: str) -> str:
-    """Text for a terminal: what would steer it (escapes, bidirectional marks) is spelled out."""
-    if text.isprintable():
-        return text
-    return "".join(
-        c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode() for c in text
-    )
 
 
 def write_csv(frame: pd.DataFrame, path: Path) -> None:

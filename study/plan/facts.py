@@ -1,0 +1,56 @@
+"""What a record says of a run besides whose it is and what was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from study.config import LoraMethod, RunConfig
+from study.plan.description import Description
+from study.plan.flops import forward_flops_per_token, train_flops_per_token
+
+
+def run_facts(
+    config: RunConfig,
+    model: Description,
+    target_modules: Sequence[str],
+    trainable_params: int,
+    train_tokens: int,
+) -> dict[str, Any]:
+    """Fields of a :class:`study.records.record.Record` that follow from what was planned.
+
+    Args:
+        config: Of the run, with its learning rate and seed.
+        model: That it trains.
+        target_modules: Full names of the adapted layers.
+        trainable_params: By the closed form.
+        train_tokens: Prompt and completion tokens that went through a training pass.
+    """
+    method, objective = config.method, config.objective
+    lora = method if isinstance(method, LoraMethod) else None
+    sampled_tokens = train_tokens / objective.num_iterations  # prompts included
+    return {
+        "method": method.name,
+        "lora_rank": lora.rank if lora else None,
+        "lora_alpha": lora.alpha if lora else None,
+        "alpha_rule": lora.alpha_rule if lora else None,
+        "target_modules": list(target_modules),
+        "learning_rate": objective.learning_rate,
+        "prompts_per_step": objective.prompts_per_step,
+        "num_generations": objective.num_generations,
+        "objective": objective.name,
+        "task": config.task.label,
+        "model": config.model.name,
+        "model_revision": model.model_revision,
+        "hidden_size": model.hidden_size,
+        "seed": config.seed,
+        "score_metric": "eval/accuracy",
+        "direction": "maximize",
+        "final_window": config.evaluation.final_window,
+        "eval_prompts": config.evaluation.eval_prompts,
+        "steps_planned": objective.steps,
+        "trainable_params": trainable_params,
+        "total_params": model.total_params,
+        "train_flops": train_tokens * train_flops_per_token(method, list(target_modules), model),
+        "rollout_flops": sampled_tokens * forward_flops_per_token(model),
+    }
