@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.faults.harness import TALLY
+from tests.faults.tally import TALLY
 from tests.unit.analysis.reporting.conftest import no_pixels
 
 __all__ = ["no_pixels"]

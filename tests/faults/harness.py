@@ -6,10 +6,10 @@ import contextlib
 import json
 import os
 import random
+import socket
 import subprocess
 import sys
 import time
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -17,15 +17,15 @@ from typing import Any
 
 import psutil
 import pyarrow.parquet as pq
-from optuna.trial import TrialState
 
 from study.config import SeedsConfig
 from study.plan.experiment import Plan
-from study.records.store import ExperimentStore
+from study.records.store import REOPENED, ExperimentStore
 from study.sweep.claims.claims import Claims
 from study.sweep.claims.storage import Storage
 from study.sweep.schedule import State, read_state, write_plan
 from tests.faults.injections import Fault
+from tests.faults.tally import TALLY, Seen, look
 from tests.plans import toy_plan
 from tests.unit.sweep.workers import ROOT, drain, heed_interrupts
 
@@ -48,26 +48,6 @@ if __name__ == "__main__":
 """
 
 
-@dataclass
-class Tally:
-    """What a session of tests inflicted."""
-
-    injections: int = 0
-    launches: int = 0
-    runs: int = 0
-    seconds: float = 0.0
-
-    def line(self) -> str:
-        """For the end of the output; the tests have failed if the zeros are wrong."""
-        return (
-            f"faults: {self.injections} injections, {self.launches} launches, {self.runs} runs, "
-            f"0 lost, 0 doubled, 0 values differ, {self.seconds:.0f} s"
-        )
-
-
-TALLY = Tally()
-
-
 def outcomes(store: ExperimentStore, state: State) -> dict[str, Any]:
     """By run id, all that must come out the same: record, metrics, evaluations."""
     found: dict[str, Any] = {}
@@ -87,6 +67,7 @@ class Sweep:
     engine: str = "trl"
     seeds: int = 3
     storage: str | None = None
+    max_retries: int = RETRIES
     rng: random.Random = field(default_factory=lambda: random.Random(0))
 
     def __post_init__(self) -> None:
@@ -94,6 +75,7 @@ class Sweep:
         self.markers.mkdir(parents=True)
         self.store = ExperimentStore(self.home / "toy")
         self.began = time.monotonic()
+        self.workers: list[subprocess.Popen[bytes]] = []
         peaceful = ExperimentStore(self.home / "peaceful")
         for store, url in ((peaceful, None), (self.store, self.storage)):
             claims = Claims(store, Storage(store, url), "toy")
@@ -108,7 +90,7 @@ class Sweep:
         """Two arms at three rates; report runs join as arms are decided."""
         search = list(range(1000, 1000 + self.seeds))
         plan = toy_plan(engine=self.engine, seeds=SeedsConfig(search=search, report=[100, 101]))
-        return replace(plan, max_retries=RETRIES)
+        return replace(plan, max_retries=self.max_retries)
 
     def claims(self) -> Claims:
         """The sweep's claims, as a launch opens them."""
@@ -121,14 +103,20 @@ class Sweep:
         step_s: float = 0.0,
         stall_timeout_s: float = 60.0,
         first: str = "pass",
+        retry: bool = False,
     ) -> list[subprocess.Popen[bytes]]:
         """Settle the storage as a launch does, and start workers with faults in wait."""
         TALLY.launches += 1
-        state = read_state(self.store)
-        self.claims().settle(state.plan, state.records)
-        return [
+        state, claims = read_state(self.store), self.claims()
+        for run in (state.plan.run(run_id) for run_id in state.given_up if retry):
+            self.store.reopen(run.arm, run.run_id)
+            claims.reopen(run, state.plan.arms[run.arm])
+        claims.settle(state.plan, state.records)
+        started = [
             self._worker(i, faults, workers, step_s, stall_timeout_s, first) for i in range(workers)
         ]
+        self.workers += started
+        return started
 
     def _worker(
         self,
@@ -176,14 +164,20 @@ class Sweep:
             self.check_so_far()
             if not read_state(self.store).open_runs:
                 break
-        self.finish()
+        self.finish(retry=how.get("retry", False))
         struck = len(list(self.markers.iterdir()))
         TALLY.injections += struck
         return struck
 
-    def finish(self) -> None:
-        """A last launch in peace, and every promise kept."""
-        for worker in self.launch(workers=1):
+    def finish(self, *, retry: bool = False, forgot: bool = False) -> None:
+        """What the parent of the launches so far does last, a launch in peace, every promise kept.
+
+        Args:
+            retry: Whether the launch reopens what was given up.
+            forgot: Whether the storage was taken what it knew of the records.
+        """
+        self.check_left(forgot=forgot)
+        for worker in self.launch(workers=1, retry=retry):
             assert worker.wait(timeout=PATIENCE_S) == 0, self.output()
         self.check_done()
         TALLY.seconds += time.monotonic() - self.began
@@ -193,44 +187,79 @@ class Sweep:
         """What the workers have said."""
         return (self.home / "output.txt").read_text()[-3000:]
 
+    def seen(self) -> Seen:
+        """What the storage holds now."""
+        seen = look(Storage(self.store, self.storage))
+        TALLY.doubled += len(seen.doubled)
+        return seen
+
     def check_so_far(self) -> None:
-        """Whatever was published is as it must be, at any moment."""
-        found = outcomes(self.store, read_state(self.store))
-        for run_id, outcome in found.items():
-            assert outcome == self.expected_outcomes[run_id]
+        """Whatever was published is as it must be, at any moment; call when no worker runs."""
+        self._check_outcomes(read_state(self.store))
+        self._check_debris(self.seen(), forgot=False)
+
+    def check_left(self, *, forgot: bool) -> None:
+        """What the dead left is mended by the last look of their own launch, not by the next one.
+
+        A claim of another machine is left where it is: it is over when its lease is.
+        """
+        self._check_debris(self.seen(), forgot)
+        self.claims().held(read_state(self.store).plan)
+        after = self.seen()
+        waiting = [t.user_attrs for t in after.running]
+        assert not after.doubled
+        assert all(w["lease"]["host"] != socket.gethostname() for w in waiting), waiting
+        assert forgot or self._untold(after) <= {w["run_id"] for w in waiting}
+
+    def _untold(self, seen: Seen) -> set[str]:
+        """Runs with a record that no ended trial holds."""
+        return read_state(self.store).records.keys() - {k for k, n in seen.told.items() if n}
+
+    def _check_debris(self, seen: Seen, forgot: bool) -> None:
+        """A running trial is a dead worker's; a record without a trial, of one that had to tell."""
+        untold = self._untold(seen)
+        TALLY.running += len(seen.running)
+        TALLY.untold += len(untold)
+        well = {worker.pid for worker in self.workers if worker.returncode == 0}
+        assert not seen.doubled
+        for trial in seen.running:
+            held_by = trial.user_attrs["lease"]["pid"]
+            assert held_by not in well or seen.repeats(trial), trial.user_attrs
+        running = {trial.user_attrs["run_id"] for trial in seen.running}
+        assert forgot or untold <= running
+
+    def _check_outcomes(self, state: State) -> None:
+        """Every record, with its log and its evaluations, is that of a sweep left in peace."""
+        found = outcomes(self.store, state)
+        differing = [k for k, outcome in found.items() if outcome != self.expected_outcomes.get(k)]
+        TALLY.differing += len(differing)
+        assert not differing
 
     def check_done(self) -> None:
         """Every run once in the store and in the storage, nothing differs, nothing is left over."""
-        state = read_state(self.store)
+        state, seen = read_state(self.store), self.seen()
+        lost = (self.expected.records.keys() - state.records.keys()) | self._untold(seen)
+        TALLY.lost += len(lost)
+        assert not lost, self.output()
         assert not state.open_runs and not state.given_up, self.output()
         assert [r.run_id for r in state.plan.cells("full", "search")] == [
             r.run_id for r in self.expected.plan.cells("full", "search")
         ]
-        assert outcomes(self.store, state) == self.expected_outcomes
+        self._check_outcomes(state)
         assert self.store.read_selections() == self.expected_selections
         files = list(self.store.path.glob("*/*/record.json"))
         assert sorted(p.parent.name for p in files) == sorted(self.expected.records)
         assert not list(self.store.path.glob("*/*/attempts/*/result.json"))
-        self._check_storage()
+        assert not seen.running and not seen.doubled
+        assert {run_id for run_id, count in seen.told.items() if count} == state.records.keys()
+        self._check_attempts()
+
+    def _check_attempts(self) -> None:
         for path in self.store.path.glob("*/*/attempts.jsonl"):
             tries = [json.loads(line) for line in path.read_text().splitlines()]
-            numbers = [attempt["attempt"] for attempt in tries]
+            numbers = [attempt["attempt"] for attempt in tries if attempt["attempt"] != REOPENED]
             assert numbers == sorted(set(numbers))
             assert not any(a["spent"] for a in tries if a["reason"] == "its worker died")
-
-    def _check_storage(self) -> None:
-        trials = Storage(self.store, self.storage).trials
-        told: Counter[str] = Counter()
-        ended: dict[str, list[str]] = {}
-        for optuna_study in trials.get_all_studies():
-            for trial in trials.get_all_trials(optuna_study._study_id, deepcopy=False):
-                assert trial.state is not TrialState.RUNNING
-                run_id = trial.user_attrs["run_id"]
-                told[run_id] += "record" in trial.user_attrs
-                how = f"{trial.number} {trial.state.name} {trial.user_attrs.get('status')}"
-                ended.setdefault(run_id, []).append(how)
-        odd = {k: ended.get(k) for k in self.expected.records if told[k] != 1}
-        assert not odd
 
     def kill_at_random(self, workers: int, kills: int, step_s: float = 0.05) -> None:
         """SIGKILL a random process of a random worker's family, so many times, then finish."""

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.harness import PATIENCE_S, TALLY, Sweep
+from tests.faults.harness import PATIENCE_S, Sweep
 from tests.faults.injections import Fault, fill
+from tests.faults.tally import TALLY
 
 ENGINES = ["packed", pytest.param("trl", marks=pytest.mark.nightly)]
 POINTS = (

@@ -62,7 +62,7 @@ def test_deaths_at_later_calls_of_every_point(tmp_path: Path, engine: str, seed:
 
 @pytest.mark.nightly
 @pytest.mark.timeout(1200)
-@pytest.mark.parametrize(("engine", "workers"), itertools.product(["trl", "packed"], [1, 2, 4]))
+@pytest.mark.parametrize(("engine", "workers"), [*itertools.product(["trl", "packed"], [1, 2, 4])])
 def test_many_deaths_at_random(tmp_path: Path, engine: str, workers: int) -> None:
     sweep = Sweep(tmp_path, engine, seeds=16, rng=random.Random(10 + workers))
     sweep.kill_at_random(workers, kills=8)

@@ -10,10 +10,12 @@ from pathlib import Path
 
 import psutil
 import pytest
+from filelock import FileLock, Timeout
 from optuna.trial import FrozenTrial, TrialState
 
 from study.sweep.claims.storage import Storage
-from tests.faults.harness import PATIENCE_S, TALLY, Sweep
+from tests.faults.harness import PATIENCE_S, Sweep
+from tests.faults.tally import TALLY
 
 ENGINES = ["packed", pytest.param("trl", marks=pytest.mark.nightly)]
 LEASE_S = 5.0
@@ -54,6 +56,30 @@ def family(worker: subprocess.Popen[bytes]) -> list[psutil.Process]:
     return [process, *process.children(recursive=True)]
 
 
+def put_to_sleep(sweep: Sweep, worker: subprocess.Popen[bytes]) -> list[psutil.Process]:
+    """Stop a family while it holds no lock of a file: systems take those back from the dead only.
+
+    A file server would: its clients lose their locks when they do not answer.
+    """
+    while True:
+        processes = family(worker)
+        for process in processes:
+            process.send_signal(signal.SIGSTOP)
+        if not any(is_locked(path) for path in sweep.store.path.glob("*.lock")):
+            return processes
+        for process in reversed(processes):
+            process.send_signal(signal.SIGCONT)
+        time.sleep(0.05)
+
+
+def is_locked(path: Path) -> bool:
+    try:
+        with FileLock(path).acquire(timeout=0.05):
+            return False
+    except Timeout:
+        return True
+
+
 def work_here(sweep: Sweep, step_s: float = 0.0) -> None:
     for worker in sweep.launch(step_s=step_s):
         assert worker.wait(timeout=PATIENCE_S) == 0, sweep.output()
@@ -87,13 +113,13 @@ def test_a_machine_that_slept_and_wakes_doubles_nothing(tmp_path: Path, engine: 
     sweep = Sweep(tmp_path, engine)
     (away,) = sweep.launch(step_s=0.3, first=ELSEWHERE)
     wait_for_training(sweep)
-    asleep = family(away)
-    for process in asleep:
-        process.send_signal(signal.SIGSTOP)
+    asleep = put_to_sleep(sweep, away)
     TALLY.injections += 1
-    work_here(sweep)
-    for process in reversed(asleep):
-        process.send_signal(signal.SIGCONT)
+    try:
+        work_here(sweep)
+    finally:
+        for process in reversed(asleep):
+            process.send_signal(signal.SIGCONT)
     assert away.wait(timeout=PATIENCE_S) == 0, sweep.output()
     sweep.finish()
 

@@ -15,9 +15,10 @@ import pytest
 from analysis.__main__ import main
 from analysis.estimates.search import search_summary
 from analysis.figures.report import write_figures
+from analysis.reading.csv_file import write_csv
 from analysis.reading.load import load
-from analysis.reading.printable import printable, write_csv
 from analysis.reporting.report import write_report
+from study.records.printable import printable
 from tests.doubles import Defects, run_id, write_synthetic_experiment
 from tests.storages import store_experiment
 from tests.unit.analysis.reporting.pages import Page

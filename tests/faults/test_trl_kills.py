@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from tests.cluster.launches import TRAINED, command, launch, records
-from tests.faults.harness import TALLY
+from tests.faults.tally import TALLY
 
 ARGUMENTS = (*TRAINED, "engine=trl", "max_retries=50")
 WAIT_S = 200.0
