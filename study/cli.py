@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from study.compose import user_errors
-from study.records.store import is_disk_full
+from study.records.files import is_disk_full
 
 SHOW_TRACE = os.environ.get("HYDRA_FULL_ERROR") == "1"
 """Hydra's own switch for traces, read before this program sets it for itself."""

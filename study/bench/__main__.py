@@ -16,7 +16,7 @@ from study.bench.steps import Effort, measure_scaling, measure_steps
 from study.bench.sweeps import Size, measure_sweeps
 from study.bench.tables import print_machine, print_part
 from study.cli import reporting_user_errors
-from study.records.store import write_json
+from study.records.files import write_json
 
 DESCRIPTION = "Compare the engines trl and packed on the same runs, in turns, with one thread each."
 EXAMPLES = """\

@@ -1,4 +1,4 @@
-"""Files that several machines share.
+"""Files that several machines share: written whole, looked at afresh.
 
 A network disk answers from memory for some seconds: what another machine has just made may not be
 there yet. It asks again when something is opened, a file for what is in it, a directory for which
@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -102,3 +103,45 @@ def undo(moves: Moves) -> None:
 def _move(source: Path, target: Path) -> tuple[Path, Path]:
     source.rename(target)
     return source, target
+
+
+def is_disk_full(error: BaseException) -> bool:
+    """Whether an error says that a disk or a quota is full; libraries wrap the system's words."""
+    if isinstance(error, OSError):
+        return error.errno in (errno.ENOSPC, errno.EDQUOT)
+    return any(os.strerror(code) in str(error) for code in (errno.ENOSPC, errno.EDQUOT))
+
+
+def write_json(path: Path, data: object, *, sync: bool = False) -> None:
+    """Write a JSON file in one step: whole or not at all; ``sync``: even if the power fails."""
+    write_text(path, json.dumps(data, indent=1, allow_nan=False) + "\n", sync=sync)
+
+
+def write_text(path: Path, text: str, *, sync: bool = False) -> None:
+    """Write a file in one step: whole or not at all; ``sync``: even if the power fails."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with draft.open("w") as file:
+            file.write(text)
+            file.flush()
+            if sync:
+                os.fsync(file.fileno())
+    except OSError:  # a full disk: the half that was written would only fill it more
+        draft.unlink(missing_ok=True)
+        raise
+    os.replace(draft, path)
+
+
+def append_line(path: Path, data: object) -> None:
+    """Append one line of JSON."""
+    with path.open("a") as file:
+        file.write(json.dumps(data, allow_nan=False) + "\n")
+
+
+def remove(path: Path) -> None:
+    """Remove a file or a directory, if it is there."""
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)

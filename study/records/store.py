@@ -7,7 +7,6 @@ on a disk that several machines share.
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import shutil
@@ -20,7 +19,17 @@ from typing import Any
 
 from filelock import FileLock
 
-from study.records.files import is_json, link_first, look_afresh, move, mtime_ns, read_text, undo
+from study.records.files import (
+    is_json,
+    link_first,
+    look_afresh,
+    move,
+    mtime_ns,
+    read_text,
+    undo,
+    write_json,
+    write_text,
+)
 from study.records.record import Record, read_record
 
 LOCK_POLL_S = 0.005
@@ -31,13 +40,6 @@ REOPENED = 0
 PUBLISHED = ("config.yaml", "provenance.json", "metrics.jsonl", "evaluations.parquet",
              "samples.jsonl", "adapter", "model")  # fmt: skip
 """What moves from the attempt's directory to the run's when a result is published."""
-
-
-def is_disk_full(error: BaseException) -> bool:
-    """Whether an error says that a disk or a quota is full; libraries wrap the system's words."""
-    if isinstance(error, OSError):
-        return error.errno in (errno.ENOSPC, errno.EDQUOT)
-    return any(os.strerror(code) in str(error) for code in (errno.ENOSPC, errno.EDQUOT))
 
 
 class ExperimentStore:
@@ -256,38 +258,3 @@ class ExperimentStore:
 def now() -> str:
     """The time as ISO 8601 in UTC, to the second."""
     return datetime.now(UTC).isoformat(timespec="seconds")
-
-
-def write_json(path: Path, data: object, *, sync: bool = False) -> None:
-    """Write a JSON file in one step: whole or not at all; ``sync``: even if the power fails."""
-    write_text(path, json.dumps(data, indent=1, allow_nan=False) + "\n", sync=sync)
-
-
-def write_text(path: Path, text: str, *, sync: bool = False) -> None:
-    """Write a file in one step: whole or not at all; ``sync``: even if the power fails."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with draft.open("w") as file:
-            file.write(text)
-            file.flush()
-            if sync:
-                os.fsync(file.fileno())
-    except OSError:  # a full disk: the half that was written would only fill it more
-        draft.unlink(missing_ok=True)
-        raise
-    os.replace(draft, path)
-
-
-def append_line(path: Path, data: object) -> None:
-    """Append one line of JSON."""
-    with path.open("a") as file:
-        file.write(json.dumps(data, allow_nan=False) + "\n")
-
-
-def remove(path: Path) -> None:
-    """Remove a file or a directory, if it is there."""
-    if path.is_dir():
-        shutil.rmtree(path)
-    else:
-        path.unlink(missing_ok=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from study.records.store import append_line
+from study.records.files import append_line
 
 SAMPLES_PER_EVALUATION = 8
 

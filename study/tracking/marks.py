@@ -7,7 +7,8 @@ import shutil
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from study.records.store import ExperimentStore, now, write_json
+from study.records.files import write_json
+from study.records.store import ExperimentStore, now
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,7 +15,8 @@ from typing import Any
 
 from study.cli import reporting_user_errors
 from study.plan.experiment import Plan
-from study.records.store import ExperimentStore, write_json
+from study.records.files import write_json
+from study.records.store import ExperimentStore
 from study.sweep.schedule import read_plan
 from study.tracking.runlog import clean_environment
 from study.tracking.upload import DEFAULT_URL, check_key, reachable

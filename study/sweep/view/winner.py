@@ -13,7 +13,8 @@ from rich.console import Console
 from study.config import with_cell
 from study.plan import best
 from study.plan.best import CONFIDENCE, Winner, simultaneous
-from study.records.store import ExperimentStore, remove, write_json, write_text
+from study.records.files import remove, write_json, write_text
+from study.records.store import ExperimentStore
 from study.sweep.schedule import State
 from study.sweep.view.repeat import command
 

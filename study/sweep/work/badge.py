@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from study.plan.identity import short_hash
-from study.records.files import is_json, read_text
-from study.records.store import ExperimentStore, write_json
+from study.records.files import is_json, read_text, write_json
+from study.records.store import ExperimentStore
 from study.sweep.claims.leases import is_fresh, new_lease
 from study.sweep.work.lane import Lane
 

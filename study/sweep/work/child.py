@@ -24,9 +24,9 @@ from typing import Any
 
 from study.compose import to_yaml
 from study.plan.facts import run_facts
+from study.records.files import is_disk_full, write_json
 from study.records.provenance import gpu_name
 from study.records.record import Record
-from study.records.store import is_disk_full, write_json
 from study.records.writer import RunWriter
 from study.sweep.work.messages import (
     AsksToStop,

@@ -6,7 +6,8 @@ import time
 from collections.abc import Collection, Mapping
 
 from study.config import BudgetConfig
-from study.records.store import ExperimentStore, is_disk_full
+from study.records.files import is_disk_full
+from study.records.store import ExperimentStore
 from study.sweep.claims.claims import Claims
 from study.sweep.claims.storage import opened_patiently
 from study.sweep.errors import DiskFullError

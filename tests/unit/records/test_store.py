@@ -9,9 +9,10 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from study.records.files import write_json
 from study.records.provenance import git_state, provenance
 from study.records.record import Record
-from study.records.store import ExperimentStore, write_json
+from study.records.store import ExperimentStore
 from study.records.writer import SAMPLES_PER_EVALUATION, RunWriter
 
 

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from study.plan.experiment import PlannedRun
-from study.records.store import ExperimentStore, write_json
+from study.records.files import write_json
+from study.records.store import ExperimentStore
 from study.sweep.claims.leases import new_lease
 from study.tracking.mirror import Mirror
 from study.tracking.runlog import clean_environment

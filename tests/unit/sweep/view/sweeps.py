@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from study.plan.experiment import to_json
-from study.records.store import ExperimentStore, write_json
+from study.records.files import write_json
+from study.records.store import ExperimentStore
 from study.sweep.claims.leases import new_lease
 from study.sweep.schedule import read_state
 from tests.plans import toy_plan

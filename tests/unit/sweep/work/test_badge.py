@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from study.records.store import ExperimentStore, write_json
+from study.records.files import write_json
+from study.records.store import ExperimentStore
 from study.sweep.claims.leases import new_lease
 from study.sweep.work.badge import Badge, badges, describe_badge
 from tests.unit.sweep.workers import ROOT

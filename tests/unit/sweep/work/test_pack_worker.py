@@ -13,8 +13,9 @@ from optuna.trial import TrialState
 
 from study.config import EarlyStoppingConfig, SeedsConfig
 from study.plan.experiment import PlannedRun, to_json
+from study.records.files import write_json
 from study.records.record import Record
-from study.records.store import ExperimentStore, write_json
+from study.records.store import ExperimentStore
 from study.sweep.claims.claims import Claim, Claims
 from study.sweep.claims.storage import Storage
 from study.sweep.schedule import read_state
