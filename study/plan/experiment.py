@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from typing import Any
 
 from study.config import (
@@ -77,6 +78,11 @@ class Plan:
     """URL of the Optuna storage, without its password; None: the journal beside the plan."""
     id: str = ""
     """Drawn when the plan is first written: tells sweeps of one name in one storage apart."""
+
+    @cached_property
+    def phases(self) -> list[tuple[str, str]]:
+        """Every arm with each phase in which it has runs."""
+        return list(dict.fromkeys((run.arm, run.phase) for run in self.runs))
 
     def run(self, run_id: str) -> PlannedRun:
         """The planned run of that id."""

@@ -167,10 +167,15 @@ class Board:
                 write_plan(self.store, self.claims, plan)
                 self._load()
 
-    def take_stock(self) -> None:
-        """Look at the open runs that were begun: all records published by now are known then."""
+    def take_stock(self, held: Collection[str] = ()) -> None:
+        """Look at the open runs that were begun: all records published by now are known then.
+
+        Args:
+            held: Runs that need no look, since somebody holds them.
+        """
         for arm in self.plan.arms:
-            for run in self.still_open(self.store.begun(arm)):
+            begun = (run_id for run_id in self.store.begun(arm) if run_id not in held)
+            for run in self.still_open(begun):
                 self.is_open(run)
 
     @property

@@ -97,8 +97,7 @@ class Claims:
     @patiently
     def held(self, plan: Plan) -> set[str]:
         """Runs of the plan that any worker holds, by id."""
-        first = {(run.arm, run.phase): run for run in plan.runs}
-        names = sorted(self.studies.name_of(run) for run in first.values())
+        names = (f"{self._experiment}/{arm}/{phase}" for arm, phase in plan.phases)
         return set().union(*(self._held_in(name) for name in names))
 
     def _unheld(self, runs: Iterable[PlannedRun]) -> Iterator[PlannedRun]:
@@ -233,7 +232,7 @@ class Claims:
         Claims of the dead are ended, and records that no trial holds (the storage is new, was
         lost, or its writer died) get one.
         """
-        for arm, phase in dict.fromkeys((run.arm, run.phase) for run in plan.runs):
+        for arm, phase in plan.phases:
             name = f"{self._experiment}/{arm}/{phase}"
             with self.storage.lock(self._experiment):
                 self._held_in(name)

@@ -89,7 +89,7 @@ class Studies:
             content: What ``plan.json`` holds.
             selections: Content of the selections, by arm.
         """
-        for arm, phase in dict.fromkeys((run.arm, run.phase) for run in plan.runs):
+        for arm, phase in plan.phases:
             study_id = self.id_of(f"{self._experiment}/{arm}/{phase}")
             rates = plan.arms[arm].learning_rates
             facts = {

@@ -82,9 +82,9 @@ class Holder:
     def _affordable(self, chosen: list[PlannedRun]) -> list[PlannedRun]:
         if self.budget == BudgetConfig():
             return chosen
-        # Claims before records: a run that ends in between counts once, as a record.
+        # Claims before records: a run that ends in between counts once, as under way.
         held = self.claims.held(self.plan)
-        self.board.take_stock()
+        self.board.take_stock(held)
         under_way = self.board.still_open(held)
         elapsed_s = time.monotonic() - self.started
         begun = self.limits.affordable(chosen, under_way, self.plan.arms, elapsed_s)
