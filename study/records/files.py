@@ -17,7 +17,8 @@ from pathlib import Path
 READS = 3
 """A file that is replaced while it is read is read again; each time finds the newest."""
 ABSENT = (errno.ENOENT, errno.ENOTDIR, errno.ESTALE)
-Moves = list[tuple[Path, Path]]
+Moves = list[tuple[Path, Path, int]]
+"""From where, to where, and the inode that was moved."""
 
 
 def read_text(path: Path) -> str | None:
@@ -95,14 +96,16 @@ def move(names: Sequence[str], source: Path, target: Path) -> Moves:
 
 
 def undo(moves: Moves) -> None:
-    """Take moves back."""
-    for source, target in reversed(moves):
-        _move(target, source)
+    """Take moves back, but for what others have moved in the meantime."""
+    for source, target, inode in reversed(moves):
+        if target.exists() and target.stat().st_ino == inode:
+            _move(target, source)
 
 
-def _move(source: Path, target: Path) -> tuple[Path, Path]:
+def _move(source: Path, target: Path) -> tuple[Path, Path, int]:
+    inode = source.stat().st_ino
     source.rename(target)
-    return source, target
+    return source, target, inode
 
 
 def is_disk_full(error: BaseException) -> bool:

@@ -16,7 +16,7 @@ from rich.console import Console
 
 from study.config import BudgetConfig, StudyConfig
 from study.plan.budget import bill, mean_seconds
-from study.plan.experiment import Plan, from_json
+from study.plan.experiment import Plan, from_json, to_json
 from study.plan.growth import merge
 from study.plan.limits import Limits, ended_sentence
 from study.plan.packs import EngineChoice, settle_engine
@@ -117,7 +117,7 @@ def prepare(assembled: Assembled, console: Console) -> Claims | None:
         with store.lock():
             plan, engine = _merged(store, assembled)
             if plan.storage is not None:
-                claims.studies.adopt(plan, store.path)
+                _take_name(store, claims, plan)
             write_plan(store, claims, plan)
         state = _opened(store, claims, retry=settings.retry)
     if assembled.plan.experiment.kind == "single":
@@ -130,6 +130,21 @@ def prepare(assembled: Assembled, console: Console) -> Claims | None:
     if settings.dry_run:
         console.print("dry run: nothing was started")
     return claims
+
+
+def _take_name(store: ExperimentStore, claims: Claims, plan: Plan) -> None:
+    """Make the experiment's name in a database this plan's own.
+
+    The plan is written first: a launch that dies in between has the same id when it comes again.
+    """
+    new = store.read_plan() is None
+    store.write_plan(to_json(plan))
+    try:
+        claims.studies.adopt(plan, store.path)
+    except ValueError:
+        if new:
+            store.plan_path.unlink()
+        raise
 
 
 def _opened(store: ExperimentStore, claims: Claims, *, retry: bool) -> State:
@@ -173,14 +188,14 @@ def _watch(
     print_summary(console, state, store.path)
     selections = {arm: Selection(**data) for arm, data in store.read_selections().items()}
     print_path(console, state.plan, state.records, selections)
-    announce(console, state, store)
     if interrupted:
         console.print("interrupted; the same command resumes")
         raise SystemExit(130)
+    announce(console, state, store)
     for death in died:
         console.print(f"warning: {death}")
     left = len(state.open_runs)
-    limit = _budget_ended(state, settings.budget, time.monotonic() - began)
+    limit = "" if died else _budget_ended(state, settings.budget, time.monotonic() - began)
     if limit:
         console.print(ended_sentence(limit, left), soft_wrap=True)
     elif left:

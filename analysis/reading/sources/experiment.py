@@ -65,7 +65,11 @@ def read_experiment(url: str, name: str | None) -> StoredExperiment:
         studies = storage.get_all_studies()
         attempts = [a for study in studies for a in _attempts(storage, study, name)]
         facts = storage.get_study_user_attrs(planned[name])
-    return StoredExperiment(place, whole(facts), facts.get("selections", {}), attempts)
+    try:
+        plan = whole(facts)
+    except KeyError as error:
+        raise ValueError(f"the plan of {name} in {place} lacks its part {error}") from None
+    return StoredExperiment(place, plan, facts.get("selections", {}), attempts)
 
 
 def experiments(storage: BaseStorage) -> dict[str, int]:

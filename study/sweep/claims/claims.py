@@ -25,11 +25,22 @@ from study.plan.arms import Arm
 from study.plan.experiment import Plan, PlannedRun
 from study.records.record import Record
 from study.records.store import ExperimentStore
-from study.sweep.claims.leases import RENEW_EVERY_S, Lives, is_fresh, new_lease, process_lives
+from study.sweep.claims.leases import (
+    RENEW_EVERY_S,
+    Lives,
+    Suspects,
+    is_elsewhere,
+    is_fresh,
+    new_lease,
+    process_lives,
+)
 from study.sweep.claims.storage import RunningTrial, Storage, patiently
 from study.sweep.claims.studies import Studies
 from study.sweep.claims.trials import attributes, new_trial, outcome
 from study.sweep.modes.pruning import RatePruner
+
+RESTORED_AT_ONCE = 200
+"""Trials that are made again under one lock."""
 
 
 @dataclass(kw_only=True)
@@ -71,6 +82,7 @@ class Claims:
         self._experiment = experiment
         self.studies = Studies(storage, experiment)
         self._token = uuid.uuid4().hex
+        self._suspects = Suspects()
         self._held: set[int] = set()
         """Trials that were claimed with this token and have not ended."""
 
@@ -125,7 +137,11 @@ class Claims:
         if trial.lease["claimant"] == self._token:
             # One of ours that we do not know: its making was repeated after a broken connection.
             return trial.trial_id in self._held
-        return is_fresh(trial.lease, lives)
+        if is_fresh(trial.lease, lives):
+            return True
+        return is_elsewhere(trial.lease) and not self._suspects.is_dead(
+            trial.trial_id, trial.lease, self.storage.back_at
+        )
 
     def _reap(self, name: str, trial: RunningTrial) -> None:
         """End a stale claim."""
@@ -232,14 +248,24 @@ class Claims:
         Claims of the dead are ended, and records that no trial holds (the storage is new, was
         lost, or its writer died) get one.
         """
-        for arm, phase in plan.phases:
-            name = f"{self._experiment}/{arm}/{phase}"
-            with self.storage.lock(self._experiment):
-                self._held_in(name)
-                told = self._told(name)
-                for run in plan.cells(arm, phase):
-                    if run.run_id in records and run.run_id not in told:
-                        self._restore(run, plan.arms[arm], records[run.run_id])
+        for name, phase in plan.phases:
+            cells = plan.cells(name, phase)
+            ended = [(run, records[run.run_id]) for run in cells if run.run_id in records]
+            while self._settle_some(plan.arms[name], phase, ended):
+                pass
+
+    def _settle_some(
+        self, arm: Arm, phase: str, ended: Sequence[tuple[PlannedRun, Record]]
+    ) -> bool:
+        """Settle one study; whether more is left: a server takes back a lock that is held long."""
+        study_name = f"{self._experiment}/{arm.name}/{phase}"
+        with self.storage.lock(self._experiment):
+            self._held_in(study_name)
+            told = self._told(study_name)
+            untold = [(run, record) for run, record in ended if run.run_id not in told]
+            for run, record in untold[:RESTORED_AT_ONCE]:
+                self._restore(run, arm, record)
+        return len(untold) > RESTORED_AT_ONCE
 
     @patiently
     def reopen(self, run: PlannedRun, arm: Arm) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import optuna
 import sqlalchemy as sa
+from optuna.exceptions import OptunaError
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError, SQLAlchemyError
 
 from study.records.location import sqlalchemy_url, without_password
@@ -23,6 +24,11 @@ POSTGRESQL: dict[str, int] = {
 whose machine vanished without a word is missed after a minute, where Linux waits for two hours."""
 DISK_FULL = "53100"
 """SQLSTATE of a server whose disk is full."""
+READ_ONLY = "25006"
+"""SQLSTATE of a server that only reads: during a failover, the standby that takes over."""
+REFUSALS = ("authentication failed", "no password supplied", "no pg_hba.conf entry",
+            "does not exist", "no such table")  # fmt: skip
+"""What servers say to those whom they will not serve later either."""
 
 
 def engine_settings(url: str) -> dict[str, Any]:
@@ -59,6 +65,11 @@ def check_answers(url: str | None) -> None:
 class ServerAwayError(ValueError):
     """A storage cannot be opened because its server does not serve for now."""
 
+    def __init__(self, sentence: str, why: str) -> None:
+        super().__init__(sentence)
+        self.why = why
+        """What the driver said."""
+
 
 @contextmanager
 def opening(url: str) -> Iterator[None]:
@@ -70,10 +81,12 @@ def opening(url: str) -> Iterator[None]:
     """
     try:
         yield
-    except (SQLAlchemyError, RuntimeError, ImportError) as error:
-        place = without_password(url)
-        sentence = f"storage {place} cannot be opened: {reason(error)}"
-        raise (ServerAwayError if is_outage(error) else ValueError)(sentence) from None
+    except (SQLAlchemyError, OptunaError, RuntimeError, ImportError) as error:
+        why = reason(error)
+        sentence = f"storage {without_password(url)} cannot be opened: {why}"
+        if is_outage(error):
+            raise ServerAwayError(sentence, why) from None
+        raise ValueError(sentence) from None
 
 
 def is_outage(error: BaseException | None) -> bool:
@@ -83,15 +96,20 @@ def is_outage(error: BaseException | None) -> bool:
     """
     if isinstance(error, optuna.exceptions.StorageInternalError):
         return is_outage(error.__cause__)
-    if isinstance(error, DBAPIError) and error.connection_invalidated:
+    if not isinstance(error, DBAPIError):
+        return False
+    if error.connection_invalidated or getattr(error.orig, "sqlstate", None) == READ_ONLY:
         return True  # whatever the server called it when it ended the connection
-    return isinstance(error, OperationalError | InterfaceError)
+    refused = any(words in str(error.orig) for words in REFUSALS)
+    return isinstance(error, OperationalError | InterfaceError) and not refused
 
 
 def reason(error: BaseException) -> str:
     """The first line of what a driver says, without SQLAlchemy's link to its pages."""
     if isinstance(error, ImportError):
         return f"{error}; pip install -e '.[postgres]'"
+    if isinstance(error, ServerAwayError):
+        return error.why
     if isinstance(error, optuna.exceptions.StorageInternalError) and error.__cause__:
         return reason(error.__cause__)
     original = error.orig if isinstance(error, DBAPIError) else error

@@ -15,6 +15,9 @@ import psutil
 LEASE_S = 180.0
 """A lease from another machine counts as stale so long after its last renewal."""
 RENEW_EVERY_S = 20.0
+WATCHED_S = 2 * RENEW_EVERY_S
+"""A lease from another machine that ran out is watched so long before its holder counts as dead: a
+storage that was away let nobody renew, and clocks differ."""
 
 
 def new_lease() -> dict[str, Any]:
@@ -52,10 +55,35 @@ def _start(process: psutil.Process) -> tuple[float, float]:
 
 def is_fresh(lease: Mapping[str, Any], lives: Lives = process_lives) -> bool:
     """Whether the process that took the lease still lives; by its age if on another machine."""
-    ours = _holder()
-    if any(lease.get(key) != ours[key] for key in ("host", "boot", "pid_namespace")):
+    if is_elsewhere(lease):
         return time.time() < float(lease["expires"])
     return lives(int(lease["pid"]), float(lease["started"]), float(lease["after_boot"]))
+
+
+def is_elsewhere(lease: Mapping[str, Any]) -> bool:
+    """Whether its holder is on another machine, or one whose pids say nothing here."""
+    ours = _holder()
+    return any(lease.get(key) != ours[key] for key in ("host", "boot", "pid_namespace"))
+
+
+class Suspects:
+    """Leases of other machines that ran out, by trial, and since when they were seen so."""
+
+    def __init__(self) -> None:
+        self._seen: dict[int, tuple[float, float]] = {}
+
+    def is_dead(self, trial_id: int, lease: Mapping[str, Any], back_at: float) -> bool:
+        """Whether nobody has renewed a lease that ran out, though there was time to do so.
+
+        Args:
+            trial_id: The trial that has the lease.
+            lease: The lease.
+            back_at: When the storage came back from its last outage, by ``time.monotonic()``.
+        """
+        expires, now = float(lease["expires"]), time.monotonic()
+        if self._seen.get(trial_id, (None, now))[0] != expires:
+            self._seen[trial_id] = expires, now
+        return now - max(self._seen[trial_id][1], back_at) >= WATCHED_S
 
 
 def _holder() -> dict[str, Any]:

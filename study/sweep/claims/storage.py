@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -77,6 +78,8 @@ class Storage:
         """How long :func:`patiently` waits; 0 for what need not be done."""
         self.in_use = False
         """Whether a method that is repeated :func:`patiently` is under way."""
+        self.back_at = -math.inf
+        """When it came back from its last outage, by ``time.monotonic()``."""
         self._file_lock = store.path / "claims.lock"
         self._engine: sa.Engine | None = None
         """Of a database; None: a journal."""
@@ -180,7 +183,8 @@ def patiently(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S,
             while True:
                 try:
                     found = method(self, *args, **kwargs)
-                    outage.end()
+                    if outage.end():
+                        storage.back_at = monotonic()
                     return found
                 except (DBAPIError, optuna.exceptions.StorageInternalError) as error:
                     if not is_outage(error):
@@ -209,7 +213,8 @@ def opened_patiently(store: ExperimentStore, url: str | None) -> Storage:
     while True:
         try:
             storage = Storage(store, url)
-            outage.end()
+            if outage.end():
+                storage.back_at = monotonic()
             return storage
         except ServerAwayError as error:
             outage.wait(error)
@@ -240,10 +245,11 @@ class Outage:
             _say(f"storage {place} is away ({reason(error)}); trying again for {patience_s:g} s")
         sleep(RETRY_EVERY_S)
 
-    def end(self) -> None:
-        """The database has answered."""
+    def end(self) -> bool:
+        """The database has answered; whether it had been away."""
         if self._began is not None:
             _say(f"storage {self._place} is back after {monotonic() - self._began:.0f} s")
+        return self._began is not None
 
 
 def _say(line: str) -> None:

@@ -71,14 +71,18 @@ class Studies:
         with self.storage.lock(self._experiment):
             study_id = self.id_of(f"{self._experiment}/plan")
             owner = self.storage.trials.get_study_user_attrs(study_id).get("sweep")
-            if owner is not None and owner["id"] != plan.id:
-                raise ValueError(
-                    f"storage {self.storage.place} holds another sweep called "
-                    f"{self._experiment}, launched in {owner['directory']}; give this one a "
-                    "name=... of its own, or launch it there"
-                )
             place = f"{socket.gethostname()}:{directory}"
+            if owner is not None and owner["id"] != plan.id:
+                raise ValueError(self._foreign(owner["directory"], place))
             self._set_attributes(study_id, {"sweep": {"id": plan.id, "directory": place}})
+
+    def _foreign(self, owner: str, place: str) -> str:
+        name, here = self._experiment, owner == place
+        if here:
+            told = f"what a sweep told that was here before; delete its studies {name}/... there"
+        else:
+            told = f"another sweep called {name}, launched in {owner}; launch it there"
+        return f"storage {self.storage.place} holds {told}, or give this one a name=... of its own"
 
     @patiently
     def describe(self, plan: Plan, content: Mapping[str, Any], selections: Any) -> None:

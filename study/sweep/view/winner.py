@@ -5,6 +5,7 @@ it is, and how to have it again.
 from __future__ import annotations
 
 import shutil
+import uuid
 from pathlib import Path
 from typing import Any
 
@@ -61,11 +62,12 @@ def _announce_arms(console: Console, state: State, store: ExperimentStore) -> No
 
 
 def _best_report_run(state: State, arm: str) -> str | None:
-    """The report run of best score (ties: the first); None if none has one."""
+    """The completed report run of best score (ties: the first); None if there is none."""
     scores: dict[str, float] = {}
     for run in state.plan.cells(arm, "report"):
         record = state.records.get(run.run_id)
-        if record is not None and record.score_final is not None:
+        if record is not None and record.status == "completed":
+            assert record.score_final is not None
             scores[run.run_id] = record.score_final
     return max(scores, key=lambda run_id: scores[run_id], default=None)
 
@@ -134,10 +136,15 @@ def _keep(store: ExperimentStore, state: State, run_id: str) -> Path | None:
     if name is None:
         remove(target)
         return None
-    text, done = f"{_command(state, run_id)}\n", target / "command.sh"  # written last
+    text, done = f"{_command(state, run_id)}\n", target / "command.sh"
+    draft = None
     if not done.exists() or done.read_text() != text:
-        remove(target)
-        shutil.copytree(source / name, target / name)
-    write_text(target / "load.py", LOADING[name].format(path=str(target.absolute() / name)))
-    write_text(done, text)
+        draft = target.with_name(f".{arm}.{uuid.uuid4().hex}")
+        shutil.copytree(source / name, draft / name)
+        write_text(draft / "command.sh", text)
+    with store.lock():  # another launch may end at the same moment
+        if draft is not None:
+            remove(target)
+            draft.rename(target)
+        write_text(target / "load.py", LOADING[name].format(path=str(target.absolute() / name)))
     return target

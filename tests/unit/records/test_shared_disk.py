@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from study.records.files import READS, link_first, look_afresh, read_text
+from study.records.files import READS, link_first, look_afresh, move, read_text, undo
 from study.records.store import ExperimentStore
 from tests.unit.records.network_disk import Machine
 from tests.unit.records.test_store import attempt, record
@@ -181,3 +182,21 @@ def test_plans_and_selections_are_on_the_disk_before_they_have_their_names(
         ("sync", plan, True), ("name", plan, True),
         ("sync", selection, True), ("name", selection, True),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("winner", ["a", "b"])
+def test_who_was_first_keeps_its_files_where_the_disk_keeps_no_lock(
+    tmp_path: Path, winner: str
+) -> None:
+    run, names = tmp_path / "run", ("metrics.jsonl", "adapter")
+    run.mkdir()
+    for who in "ab":
+        (tmp_path / who / "adapter").mkdir(parents=True)
+        (tmp_path / who / "adapter" / "w").write_text(who)
+        (tmp_path / who / "metrics.jsonl").write_text(who)
+    moves = {who: move(names, tmp_path / who, run) for who in "ab"}
+    loser = "ab".replace(winner, "")
+    if winner == "b":
+        shutil.rmtree(tmp_path / "b")  # it has published and dropped its attempt
+    undo(moves[loser])
+    assert (run / "metrics.jsonl").read_text() == (run / "adapter" / "w").read_text() == winner

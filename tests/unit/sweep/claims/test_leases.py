@@ -9,7 +9,16 @@ from typing import Any
 import psutil
 import pytest
 
-from study.sweep.claims.leases import LEASE_S, RENEW_EVERY_S, is_fresh, new_lease
+from study.sweep.claims import leases
+from study.sweep.claims.leases import (
+    LEASE_S,
+    RENEW_EVERY_S,
+    WATCHED_S,
+    Suspects,
+    is_elsewhere,
+    is_fresh,
+    new_lease,
+)
 
 
 def lease(**changes: Any) -> dict[str, Any]:
@@ -49,3 +58,49 @@ def test_a_container_or_machine_of_the_same_host_name_is_elsewhere(key: str) -> 
 
 def test_a_lease_survives_several_missed_renewals() -> None:
     assert LEASE_S >= 5 * RENEW_EVERY_S
+
+
+class Clock:
+    """Time as a test sets it."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = 1000.0
+        monkeypatch.setattr(leases.time, "monotonic", lambda: self.now)
+
+    def after(self, seconds: float) -> None:
+        self.now += seconds
+
+
+def test_a_lease_that_ran_out_elsewhere_is_watched_before_its_holder_counts_as_dead(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock, suspects, silent = Clock(monkeypatch), Suspects(), lease(host="elsewhere", expires=5.0)
+    assert is_elsewhere(silent) and not is_elsewhere(lease())
+    assert not suspects.is_dead(1, silent, -1e9)
+    clock.after(WATCHED_S - 1)
+    assert not suspects.is_dead(1, silent, -1e9)
+    assert not suspects.is_dead(2, silent, -1e9)  # seen now for the first time
+    clock.after(1)
+    assert suspects.is_dead(1, silent, -1e9)
+    assert not suspects.is_dead(2, silent, -1e9)
+
+
+def test_a_holder_whose_clock_is_behind_lives_while_it_renews(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock, suspects = Clock(monkeypatch), Suspects()
+    for expires in range(20):
+        assert not suspects.is_dead(1, lease(expires=float(expires)), -1e9)
+        clock.after(RENEW_EVERY_S)
+
+
+def test_a_storage_that_was_away_for_all_gives_them_time_to_renew(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock, suspects, silent = Clock(monkeypatch), Suspects(), lease(expires=5.0)
+    assert not suspects.is_dead(1, silent, -1e9)
+    clock.after(300.0)  # nobody could write; it is back now
+    back_at = clock.now
+    assert not suspects.is_dead(1, silent, back_at)
+    clock.after(WATCHED_S)
+    assert suspects.is_dead(1, silent, back_at)

@@ -13,11 +13,15 @@ from optuna.trial import TrialState
 from study.plan.arms import Arm
 from study.plan.experiment import PlannedRun
 from study.records.store import ExperimentStore
+from study.sweep.claims import claims as claims_module
+from study.sweep.claims import leases
 from study.sweep.claims import storage as storage_module
 from study.sweep.claims.claims import Claim, Claims
+from study.sweep.claims.leases import new_lease
 from tests.unit.sweep.claims.claiming import (
     PLAN,
     claims_of,
+    free,
     publish,
     record,
     take,
@@ -109,3 +113,26 @@ def test_a_claim_that_was_made_twice_is_told_once(store: ExperimentStore) -> Non
     first, second = trials(claims)[run.run_id]
     assert (first.state, "record" in first.user_attrs) == (TrialState.FAIL, False)
     assert second.value == 0.5
+
+
+def test_a_run_of_another_machine_is_free_only_after_it_was_watched(
+    store: ExperimentStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    away, here = claims_of(store), claims_of(store)
+    (claim,) = take(away)
+    gone = {**new_lease(), "claimant": "away", "host": "elsewhere", "expires": 0.0}
+    away.storage.trials.set_trial_user_attr(claim.trial_id, "lease", gone)
+    assert claim.run.run_id not in free(here)
+    monkeypatch.setattr(leases, "WATCHED_S", 0.0)
+    assert claim.run.run_id in free(here)
+
+
+def test_many_records_are_told_in_portions_of_a_lock(
+    store: ExperimentStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(claims_module, "RESTORED_AT_ONCE", 2)
+    records = {run.run_id: record(run, score_final=0.5) for run in PLAN.runs[:7]}
+    claims_of(store).settle(PLAN, records)
+    claims_of(store).settle(PLAN, records)
+    told = [t.user_attrs["run_id"] for found in trials(claims_of(store)).values() for t in found]
+    assert sorted(told) == sorted(records)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import multiprocessing
 import shlex
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -200,3 +201,26 @@ def test_an_arm_with_an_open_report_run_or_without_weights_keeps_nothing(tmp_pat
     plan, records = reported(tmp_path / "weightless", None)
     assert announced(plan, records, tmp_path / "weightless") == ""
     assert not (tmp_path / "weightless" / "best").exists()
+
+
+def test_runs_that_diverged_are_nobodys_best(tmp_path: Path) -> None:
+    plan, records = reported(tmp_path, "model")
+    report = {run.run_id for run in plan.cells("full", "report")}
+    for run_id in report:
+        records[run_id] = replace(records[run_id], status="diverged", score_final=0.0)
+    announced(plan, records, tmp_path)
+    assert not (tmp_path / "best" / "full").exists()
+    assert (tmp_path / "best" / "lora-r1").exists()
+
+
+def test_launches_that_end_together_keep_one_winner(tmp_path: Path) -> None:
+    plan, records = reported(tmp_path, "adapter")
+    context = multiprocessing.get_context("fork")
+    launches = [context.Process(target=announced, args=(plan, records, tmp_path)) for _ in range(6)]
+    for launch in launches:
+        launch.start()
+    for launch in launches:
+        launch.join()
+    assert [launch.exitcode for launch in launches] == [0] * 6
+    assert sorted(path.name for path in (tmp_path / "best").iterdir()) == ["full", "lora-r1"]
+    assert kept_weights(tmp_path) == best_runs(plan, 101)
