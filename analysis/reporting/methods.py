@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from analysis.estimates.plateau import FRACTION
 from analysis.estimates.search import SearchSummary
@@ -108,8 +109,30 @@ def _objective_sentence(sweep: Sweep) -> str:
         f"{of('scale_rewards')}, beta {of('beta')}), {of('steps')} AdamW steps of "
         f"{of('prompts_per_step')} prompts with {of('num_generations')} completions each, "
         f"schedule {of('lr_scheduler_type')}, weight decay {of('weight_decay')}, gradient norm "
-        f"clipped at {of('max_grad_norm')}."
+        f"clipped at {of('max_grad_norm')}{_variants(sweep)}."
     )
+
+
+def _variants(sweep: Sweep) -> str:
+    """What the loss has beyond plain GRPO, by arm where arms differ in it."""
+    names: dict[str, list[str]] = {}
+    for name, arm in sweep.plan["arms"].items():
+        names.setdefault(_variant(arm["config"].get("objective", {})), []).append(name)
+    if len(names) == 1:
+        return "".join(f", {said}" for said in names if said)
+    return "".join(f"; {said or 'plain'} ({', '.join(of)})" for said, of in names.items())
+
+
+def _variant(objective: Mapping[str, Any]) -> str:
+    """In words; plans of before these settings have none."""
+    said = []
+    if alpha := objective.get("entropy_shaping", {}).get("alpha"):
+        said.append(f"advantages shaped by entropy (alpha {alpha:g})")
+    if (kept := objective.get("top_entropy_quantile", 1.0)) < 1:
+        said.append(f"only the {kept:.0%} of tokens with the highest entropy trained")
+    if (level := objective.get("importance_sampling_level", "token")) != "token":
+        said.append(f"importance weights by {level}")
+    return ", ".join(said)
 
 
 def _arm_sentences(sweep: Sweep) -> list[str]:

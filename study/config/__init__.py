@@ -23,6 +23,7 @@ from study.config.method import (
 )
 from study.config.modes import BestConfig, RefineConfig
 from study.config.objective import (
+    EntropyShaping,
     GrpoObjective,
 )
 from study.config.run import (
@@ -46,6 +47,7 @@ __all__ = [
     "BudgetConfig",
     "EarlyStoppingConfig",
     "EngineConfig",
+    "EntropyShaping",
     "EvaluationConfig",
     "ExperimentConfig",
     "FullMethod",

@@ -8,7 +8,7 @@ from typing import Any
 
 from study.config.laws import check_seed, require, require_one_of
 from study.config.method import METHODS, MethodConfig
-from study.config.objective import GrpoObjective
+from study.config.objective import GrpoObjective, objective_from_dict
 from study.config.task import TASKS, TaskConfig
 
 
@@ -130,7 +130,7 @@ def run_config_from_dict(data: dict[str, Any]) -> RunConfig:
         model=ModelConfig(**data["model"]),
         method=METHODS[data["method"]["name"]](**data["method"]),
         task=TASKS[data["task"]["name"]](**data["task"]),
-        objective=GrpoObjective(**data["objective"]),
+        objective=objective_from_dict(data["objective"]),
         evaluation=EvaluationConfig(**data["evaluation"]),
         engine=EngineConfig(**data["engine"]),
         seed=data["seed"],

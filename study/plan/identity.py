@@ -7,7 +7,7 @@ import json
 from dataclasses import asdict
 from typing import Any
 
-from study.config import LoraMethod, RunConfig
+from study.config import GrpoObjective, LoraMethod, RunConfig
 from study.plan.description import Description
 
 IDENTITY_VERSION = 1
@@ -38,14 +38,25 @@ def arm_identity(
     if isinstance(config.method, LoraMethod):
         method |= {"rank": config.method.rank, "alpha": config.method.alpha}
         method |= {"alpha_rule": config.method.alpha_rule, "targets": target_modules}
-    objective = {k: v for k, v in asdict(config.objective).items() if k != "learning_rate"}
     return {
         "method": method,
-        "objective": objective,
+        "objective": _objective(config.objective),
         "evaluation": asdict(config.evaluation),
         "task": asdict(config.task) | {"data_revision": model.data_revision},
         "model": {"revision": model.model_revision, "dtype": config.model.dtype},
     }
+
+
+def _objective(objective: GrpoObjective) -> dict[str, Any]:
+    """What defines the loss; settings younger than the identity only where they change a result,
+    so that no run gets another id.
+    """
+    unused = {"learning_rate"}
+    if not objective.entropy_shaping.is_on:
+        unused.add("entropy_shaping")
+    if objective.top_entropy_quantile == 1:
+        unused.add("top_entropy_quantile")
+    return {key: value for key, value in asdict(objective).items() if key not in unused}
 
 
 def eval_role(phase: str) -> str:

@@ -23,6 +23,8 @@ MOST_RUNS = 32
 LANE_BYTES = 4e9
 """Memory for what a pack's runs hold each for themselves: it bounds full fine-tuning of models that
 are not small."""
+PACKED_LOSSES = ("grpo", "bnpo", "dr_grpo", "dapo")
+"""Values of ``objective.loss_type`` that the packed engine computes."""
 STATE_BYTES_PER_PARAM = 16
 """Weight, gradient and the two moments of AdamW, in float32."""
 
@@ -122,8 +124,11 @@ def packed_refusal(config: RunConfig, model: Description) -> str:
     Returns:
         The reason, naming the setting; empty if the run qualifies.
     """
-    if config.objective.beta > 0:
-        return f"sets objective.beta={config.objective.beta:g}"
+    objective = config.objective
+    if objective.beta > 0:
+        return f"sets objective.beta={objective.beta:g}"
+    if objective.loss_type not in PACKED_LOSSES:
+        return f"sets objective.loss_type={objective.loss_type}"
     if config.model.dtype != "float32":
         return f"sets model.dtype={config.model.dtype}"
     return model.packed_refusal

@@ -9,6 +9,16 @@ from trl import GRPOConfig
 
 from study.config import RunConfig
 
+OF_ONE_LOSS: dict[str, float] = {
+    "sapo_temperature_pos": 1.0,
+    "sapo_temperature_neg": 1.05,
+    "vespo_k_pos": 2.0,
+    "vespo_lambda_pos": 3.0,
+    "vespo_k_neg": 3.0,
+    "vespo_lambda_neg": 2.0,
+}
+"""Settings that one loss alone reads, at the values of its authors."""
+
 
 def grpo_arguments(config: RunConfig, output_dir: str) -> GRPOConfig:
     """Returns the trainer's settings for a run; uses a GPU if there is one.
@@ -37,6 +47,7 @@ def _loss(config: RunConfig) -> dict[str, Any]:
     objective = config.objective
     return {
         "loss_type": objective.loss_type,
+        **OF_ONE_LOSS,
         "scale_rewards": objective.scale_rewards,
         "beta": objective.beta,
         "epsilon": objective.epsilon,
@@ -48,7 +59,7 @@ def _loss(config: RunConfig) -> dict[str, Any]:
         "multi_objective_aggregation": "sum_then_normalize",
         "use_bias_correction_kl": True,  # weigh the penalty by the probability ratio
         "off_policy_mask_threshold": None,
-        "top_entropy_quantile": 1.0,
+        "top_entropy_quantile": objective.top_entropy_quantile,
         "entropy_coef": 0.0,
         "use_adaptive_entropy": False,
         "router_aux_loss_coef": 0.0,  # the loss is the objective's alone, also on MoE models

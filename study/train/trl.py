@@ -11,6 +11,7 @@ from datasets import Dataset
 from transformers import PrinterCallback, TrainerCallback
 from trl import GRPOTrainer
 
+from study.config import EntropyShaping
 from study.tasks.base import Problem
 from study.tasks.loading import load_task
 from study.train.arguments import grpo_arguments
@@ -37,6 +38,7 @@ from study.train.methods import (
 from study.train.models import check_revision, load_model, load_tokenizer
 from study.train.quiet import quiet_libraries
 from study.train.rewards import Scorer, TaskReward
+from study.train.shaping import shaped_advantages
 
 
 def train(runs: Sequence[RunSpec], sink: Sink, next_run: NextRun) -> None:
@@ -95,7 +97,8 @@ class _Session:
         )
 
     def _build_trainer(self, model: Any) -> Any:
-        trainer: Any = GRPOTrainer(
+        trainer: Any = _Trainer(
+            entropy_shaping=self.config.objective.entropy_shaping,
             model=model,
             reward_funcs=[self.reward],
             args=grpo_arguments(self.config, str(self.spec.directory)),
@@ -161,6 +164,36 @@ class _Session:
         self.ledger.after_step(step, logs, weights_finite=all_finite(self.weights))
         if self.ledger.evaluation_due(step):
             self.evaluate(model, step)
+
+
+class _Trainer(GRPOTrainer):  # type: ignore[misc]  # the library is untyped
+    """TRL's trainer, with advantages that may be shaped by entropy.
+
+    TRL's loss takes advantages [rows, tokens] from subclasses, but reads them only after the pass
+    that computes the entropies: they are put in its place between the two.
+    """
+
+    def __init__(self, *, entropy_shaping: EntropyShaping, **arguments: Any) -> None:
+        self._entropy_shaping = entropy_shaping
+        self._loss_inputs: dict[str, Any] | None = None
+        super().__init__(**arguments)
+
+    def _compute_loss(self, model: Any, inputs: Mapping[str, Any]) -> torch.Tensor:
+        self._loss_inputs = dict(inputs)  # the batch itself may serve further steps
+        try:
+            loss: torch.Tensor = super()._compute_loss(model, self._loss_inputs)
+        finally:
+            self._loss_inputs = None
+        return loss
+
+    def _get_per_token_logps_and_entropies(self, *args: Any, **options: Any) -> Any:
+        found = super()._get_per_token_logps_and_entropies(*args, **options)
+        shaping, inputs = self._entropy_shaping, self._loss_inputs
+        if shaping.is_on and inputs is not None:
+            _, entropies, _ = found
+            rows = inputs["advantages"].unsqueeze(1)
+            inputs["advantages"] = shaped_advantages(rows, entropies, shaping.alpha, shaping.kappa)
+        return found
 
 
 class _Observer(TrainerCallback):  # type: ignore[misc]  # the library is untyped

@@ -28,7 +28,7 @@ class Micro:
         old: Log-probabilities [tokens] under the policy that sampled them, once known.
         loss: Loss of the micro-batch in the last pass over it.
         clipped: Share of its tokens whose ratio was clipped in that pass; of its rows, where a row
-            has one ratio.
+            has one ratio and one advantage.
         entropy: Mean entropy of its tokens' distributions, in nats: the rollout's, and where one
             batch serves several steps that of the last pass.
     """
@@ -87,10 +87,11 @@ class StepBatch:
         """Deals the rows, in this order, to micro-batches; those without a gradient drop out.
 
         A row of zero advantage has a gradient of exactly zero, since there is neither a penalty
-        nor an entropy term. Where one batch serves several steps they stay, for the metrics.
+        nor an entropy bonus, and shaping leaves zero as it is. Where one batch serves several steps
+        they stay, for the metrics; where tokens are kept by their entropy, for the ranking.
         """
         size = self._objective.micro_batch_size or len(order)
-        stay = self._objective.num_iterations > 1
+        stay = self._objective.num_iterations > 1 or self._objective.top_entropy_quantile < 1
         self.micros = []
         for start in range(0, len(order), size):
             rows = list(order[start : start + size])

@@ -97,6 +97,26 @@ class TargetLogProbs(torch.autograd.Function):
         return to_scaled.mul_(gradient.unsqueeze(-1)), None
 
 
+def token_entropies(scaled: Tensor) -> Tensor:
+    """Entropies [n] in nats of the distributions of logits over temperature [n, vocabulary]."""
+    terms: Tensor = torch.special.entr(torch.softmax(scaled, -1))
+    return terms.sum(-1)
+
+
+def high_entropy(entropies: Tensor, share: float) -> Tensor:
+    """Which tokens are among a share of those of highest entropy, as TRL 1.16 picks them.
+
+    Tokens after equal prefixes have equal entropies, to the bit, and stay or go together.
+
+    Args:
+        entropies: Entropies [n] of the tokens of a micro-batch, in nats.
+        share: ``top_entropy_quantile``; 1 keeps all.
+    """
+    if share == 1:
+        return torch.ones_like(entropies, dtype=torch.bool)
+    return entropies >= torch.quantile(entropies, 1 - share)
+
+
 def token_losses(
     log_probs: Tensor,
     old: Tensor,
@@ -110,7 +130,7 @@ def token_losses(
     Args:
         log_probs: Log-probability [tokens] of each completion token.
         old: The same under the policy that sampled it, no gradient.
-        advantage: Advantage [tokens] of its row.
+        advantage: Advantage [tokens] of its row, or its own.
         weight: Weight [tokens] of its row.
         clip: Lowest and highest ratio [tokens].
         sequence: Row [tokens] of each token and tokens [rows] of each row where the ratio is that

@@ -11,10 +11,11 @@ from study.train.packed.batch import Micro
 from study.train.packed.lane import Lane
 from study.train.packed.layers import TrainedLayers, apply
 from study.train.packed.layout import Layout, lay_out
-from study.train.packed.loss import TargetLogProbs, token_losses
+from study.train.packed.loss import TargetLogProbs, high_entropy, token_entropies, token_losses
 from study.train.packed.model import PackedModel
 from study.train.packed.segments import Segments
 from study.train.packed.weights import LaneWeights
+from study.train.shaping import shaped_advantages
 
 Work = tuple[Lane, Micro]
 
@@ -47,9 +48,11 @@ def training_pass(model: PackedModel, work: Sequence[Work]) -> None:
         inverse = [1 / temperature for temperature in temperatures]
         logits = logits * _per_token(inverse, layout).unsqueeze(1)
     log_probs = apply(TargetLogProbs, logits, layout.targets)
-    losses, clipped = _losses(work, layout, log_probs)
+    entropies = _entropies(work, logits.detach())
+    losses, clipped = _losses(work, layout, log_probs, _advantages(work, layout, entropies))
+    losses = _of_high_entropy(work, layout, losses, entropies)
     losses.sum().backward()  # type: ignore[no-untyped-call]
-    _note(work, layout, losses.detach(), clipped, log_probs.detach(), logits.detach())
+    _note(work, layout, losses.detach(), clipped, log_probs.detach(), entropies)
 
 
 def _layers(
@@ -64,9 +67,32 @@ def _per_token(values: Sequence[float], layout: Layout) -> Tensor:
     return torch.tensor(values, device=layout.ids.device).repeat_interleave(sizes)
 
 
-def _losses(work: Sequence[Work], layout: Layout, log_probs: Tensor) -> tuple[Tensor, Tensor]:
-    device = log_probs.device
-    advantage = [lane.batch.advantages[row] for lane, micro in work for row in micro.rows]
+def _entropies(work: Sequence[Work], logits: Tensor) -> Tensor:
+    """Entropy of each prediction; zeros, which nobody reads, where no lane has a use for it."""
+    objectives = [lane.objective for lane, _ in work]
+    if any(
+        o.entropy_shaping.is_on or o.top_entropy_quantile < 1 or o.num_iterations > 1
+        for o in objectives
+    ):
+        return token_entropies(logits)
+    return logits.new_zeros(logits.size(0))
+
+
+def _advantages(work: Sequence[Work], layout: Layout, entropies: Tensor) -> Tensor:
+    """Advantage of each prediction: that of its row, shaped in lanes that ask for it."""
+    own = [lane.batch.advantages[row] for lane, micro in work for row in micro.rows]
+    advantages = torch.tensor(own, device=entropies.device)[layout.row_of]
+    shapings = [lane.objective.entropy_shaping for lane, _ in work]
+    if not any(shaping.is_on for shaping in shapings):
+        return advantages
+    alpha = _per_token([shaping.alpha for shaping in shapings], layout)
+    kappa = _per_token([shaping.kappa for shaping in shapings], layout)
+    return shaped_advantages(advantages, entropies, alpha, kappa)
+
+
+def _losses(
+    work: Sequence[Work], layout: Layout, log_probs: Tensor, advantages: Tensor
+) -> tuple[Tensor, Tensor]:
     weight = [weight for _, micro in work for weight in micro.weights]
     old = log_probs.detach()
     if any(micro.old is not None for _, micro in work):
@@ -78,11 +104,23 @@ def _losses(work: Sequence[Work], layout: Layout, log_probs: Tensor) -> tuple[Te
     return token_losses(
         log_probs,
         old,
-        torch.tensor(advantage, device=device)[layout.row_of],
-        torch.tensor(weight, device=device)[layout.row_of],
+        advantages,
+        torch.tensor(weight, device=log_probs.device)[layout.row_of],
         (low, high),
         _sequences(work, layout),
     )
+
+
+def _of_high_entropy(
+    work: Sequence[Work], layout: Layout, losses: Tensor, entropies: Tensor
+) -> Tensor:
+    """The losses, zero where a lane leaves tokens of low entropy out of its micro-batch's."""
+    shares = [lane.objective.top_entropy_quantile for lane, _ in work]
+    if all(share == 1 for share in shares):
+        return losses
+    own = torch.split(entropies, layout.prediction_sizes)
+    kept = [high_entropy(entropy, share) for entropy, share in zip(own, shares, strict=True)]
+    return losses * torch.cat(kept)
 
 
 def _sequences(work: Sequence[Work], layout: Layout) -> tuple[Tensor, Tensor] | None:
@@ -107,20 +145,20 @@ def _note(
     losses: Tensor,
     clipped: Tensor,
     log_probs: Tensor,
-    logits: Tensor,
+    entropies: Tensor,
 ) -> None:
     """Keeps what the step's metrics and later passes over the same completions need."""
     sizes = layout.prediction_sizes
-    several = any(lane.objective.num_iterations > 1 for lane, _ in work)
-    entropy = torch.special.entr(torch.softmax(logits, -1)).sum(-1) if several else losses
-    measured = (losses, clipped, log_probs, entropy, layout.row_of)
+    measured = (losses, clipped, log_probs, entropies, layout.row_of)
     pieces = zip(*(torch.split_with_sizes(x, sizes) for x in measured), strict=True)
     for (lane, micro), (loss, clip, log_prob, entr, rows) in zip(work, pieces, strict=True):
         micro.loss = float(loss.sum())
         if lane.objective.num_iterations > 1:
             micro.old = log_prob if micro.old is None else micro.old
             micro.entropy = float(entr.mean())
-            if lane.objective.importance_sampling_level == "sequence":
+            # A row of one ratio and one advantage counts once; else every token counts.
+            whole = lane.objective.importance_sampling_level == "sequence"
+            if whole and not lane.objective.entropy_shaping.is_on:
                 micro.clipped = rows[clip].unique().numel() / micro.size
             else:
                 micro.clipped = float(clip.float().mean())

@@ -112,3 +112,20 @@ def test_mixed_versions_are_named_as_such(tmp_path: Path) -> None:
     assert "Commit: MIXED: aaa (27 runs), bbb (27 runs)" in provenance_lines(found)
     (path / "full" / "full-search-2e-05-0" / "provenance.json").unlink()
     assert "torch: 2.13.0" in provenance_lines(found)
+
+
+def test_methods_name_the_variant_of_the_loss_by_arm(tmp_path: Path) -> None:
+    path = write_synthetic_experiment(tmp_path / "q")
+    plan = json.loads((path / "plan.json").read_text())
+    objective = plan["arms"]["lora-r8"]["config"]["objective"]
+    objective["entropy_shaping"] = {"alpha": 0.4, "kappa": 2.0}
+    objective["top_entropy_quantile"] = 0.2
+    (path / "plan.json").write_text(json.dumps(plan))
+    sweep = load(path)
+    said = " ".join(methods(sweep, search_summary(sweep)))
+
+    assert "; plain (full" in said
+    assert (
+        "advantages shaped by entropy (alpha 0.4), only the 20% of tokens with the highest entropy "
+        "trained (lora-r8)." in said
+    )
