@@ -26,10 +26,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from study.config import RunConfig
+from study.plan.flops import Sequences, forward_flops, train_flops
 from study.train.engine import Evaluation, NextRun, Outcome, RunSpec, Sink
 from study.train.score import run_scores
 
 BEST = {"full": 2e-4, "lora": 2e-3}
+ONE_EPISODE = Sequences(tokens=100)
 KILLER = 17
 KILLED_AT = 5
 """Round at which the killer strikes: neighbours of three steps have ended by then, and runs that
@@ -109,13 +111,14 @@ def _evaluate(lane: Training, sink: Sink) -> str | None:
         tokens=[1] * 1000,
         greedy_correct=right,
         mean_reward=score,
+        work=Sequences(),
     )
     sink.evaluation(spec.run_id, evaluation)
     return sink.stops_early(spec.run_id, lane.step) if lane.step < steps else None
 
 
 def _outcome(lane: Training, lanes: int, reason: str | None) -> Outcome:
-    config, score = lane.spec.config, true_score(lane.spec.config)
+    spec, config, score = lane.spec, lane.spec.config, true_score(lane.spec.config)
     status = "diverged" if config.objective.learning_rate >= 0.05 else "completed"
     measured: dict[str, Any] = {"score_final": score, "score_best": score, "score_greedy": score}
     if reason is not None:
@@ -123,7 +126,7 @@ def _outcome(lane: Training, lanes: int, reason: str | None) -> Outcome:
         pruned = run_scores(status, [], 1)
         measured |= {"score_final": pruned.final, "score_greedy": pruned.greedy}
     return Outcome(
-        run_id=lane.spec.run_id,
+        run_id=spec.run_id,
         status=status,
         status_reason=reason or "double",
         **measured,
@@ -132,6 +135,8 @@ def _outcome(lane: Training, lanes: int, reason: str | None) -> Outcome:
         episodes=1,
         train_tokens=100,
         generated_tokens=50,
+        train_flops=train_flops(config.method, spec.target_modules, spec.model, ONE_EPISODE),
+        rollout_flops=forward_flops(spec.model, ONE_EPISODE),
         wall_time_s=0.01,
         peak_memory_bytes=1,
         dtypes={"base": "float32", "adapter": "float32", "optimizer": "float32"},

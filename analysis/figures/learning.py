@@ -27,6 +27,7 @@ PROMPTS, STEPS = "training prompts seen", "training steps"
 class SeedCurve:
     """Held-out score of one run against how far it had come."""
 
+    run_id: str
     seed: int
     prompts: tuple[float, ...]
     scores: tuple[float, ...]
@@ -104,9 +105,15 @@ def unit(sweep: Sweep) -> str:
     return PROMPTS if column(sweep.runs, "prompts_per_step").notna().any() else STEPS
 
 
-def evaluated(sweep: Sweep, run_ids: Sequence[str]) -> pd.DataFrame:
-    """Evaluations of some runs: ``run_id``, ``prompts`` (or steps, see :func:`unit`), ``value``."""
-    rows = sweep.metrics[sweep.metrics["metric"] == sweep.score_metric]
+def evaluated(sweep: Sweep, run_ids: Sequence[str], metric: str | None = None) -> pd.DataFrame:
+    """Evaluations of some runs: ``run_id``, ``prompts`` (or steps, see :func:`unit`), ``value``.
+
+    Args:
+        sweep: The experiment.
+        run_ids: Runs that are wanted.
+        metric: Another one than the score's.
+    """
+    rows = sweep.metrics[sweep.metrics["metric"] == (metric or sweep.score_metric)]
     rows = rows[rows["run_id"].isin(set(run_ids))].sort_values(["run_id", "step"])
     size = column(sweep.runs, "prompts_per_step")
     if unit(sweep) == STEPS:
@@ -124,9 +131,8 @@ def seed_curve(row: Any, evaluations: pd.DataFrame) -> SeedCurve:
         evaluations: From :func:`evaluated`, of this run.
     """
     prompts, scores = (tuple(evaluations[name].tolist()) for name in ("prompts", "value"))
-    return SeedCurve(
-        int(row.seed), prompts, scores, row.status == "diverged", float(row.score_final)
-    )
+    lost = row.status == "diverged"
+    return SeedCurve(str(row.run_id), int(row.seed), prompts, scores, lost, float(row.score_final))
 
 
 def _curve(arm: Arm, rate: float, seeds: tuple[SeedCurve, ...]) -> LearningCurve:

@@ -63,7 +63,11 @@ def notes(row: ArmRow) -> str:
 
 
 def cost_columns(costs: Sequence[Cost]) -> dict[str, tuple[str, ...]]:
-    """Costs as text, column by column."""
+    """Costs as text, column by column; what no run recorded besides has no column."""
+    beside = {
+        "Evaluation FLOPs": tuple(quantity_text(cost.evaluation_flops) for cost in costs),
+        "Weights on disk": tuple(_size(cost.weights_bytes) for cost in costs),
+    }
     return {
         "Trained parameters": tuple(quantity_text(cost.trainable_params) for cost in costs),
         "of": tuple(quantity_text(cost.total_params) for cost in costs),
@@ -72,12 +76,17 @@ def cost_columns(costs: Sequence[Cost]) -> dict[str, tuple[str, ...]]:
         "Wall time, median": tuple(seconds_text(cost.wall_time_s) for cost in costs),
         "Range": tuple(_range(cost.wall_time_range_s) for cost in costs),
         "Peak memory": tuple(_gigabytes(cost.peak_memory_bytes) for cost in costs),
+        **{name: cells for name, cells in beside.items() if set(cells) != {"-"}},
         "Completed runs": tuple(str(cost.runs) for cost in costs),
     }
 
 
 def _range(seconds: tuple[float, float] | None) -> str:
     return "-" if seconds is None else f"{seconds_text(seconds[0])} to {seconds_text(seconds[1])}"
+
+
+def _size(value: int | None) -> str:
+    return "-" if not value else f"{value / 1e6:,.2f} MB"
 
 
 def _gigabytes(value: int | None) -> str:

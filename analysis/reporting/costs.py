@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 
+from analysis.claims.costs import numbers
 from analysis.reading.arms import Arm
 from analysis.reading.sweep import Sweep
 
@@ -17,6 +18,8 @@ NUMBERS = (
     "rollout_flops",
     "wall_time_s",
     "peak_memory_bytes",
+    "probes.evaluation_flops",
+    "probes.weights_bytes",
 )
 
 
@@ -34,6 +37,10 @@ class Cost:
     wall_time_range_s: tuple[float, float] | None = None
     peak_memory_bytes: int | None = None
     """Largest."""
+    evaluation_flops: float | None = None
+    """Median per run, analytic: of held-out evaluations, which are no part of training."""
+    weights_bytes: int | None = None
+    """Largest: the adapter, or the whole model, as a run kept it on disk."""
     runs: int = 0
 
     @property
@@ -54,7 +61,7 @@ def arm_cost(sweep: Sweep, arm: Arm, runs: pd.DataFrame) -> Cost:
         runs: The arm's rows of ``sweep.runs``.
     """
     done = runs[runs["status"] == "completed"]
-    columns = {name: pd.to_numeric(done[name], errors="coerce").dropna() for name in NUMBERS}
+    columns = {name: numbers(done, name).dropna() for name in NUMBERS}
     trainable = columns["trainable_params"]
     planned = sweep.plan["arms"][arm.name].get("trainable_params")
     wall = columns["wall_time_s"]
@@ -66,6 +73,8 @@ def arm_cost(sweep: Sweep, arm: Arm, runs: pd.DataFrame) -> Cost:
         wall_time_s=_median(wall),
         wall_time_range_s=(float(wall.min()), float(wall.max())) if len(wall) else None,
         peak_memory_bytes=_largest(columns["peak_memory_bytes"]),
+        evaluation_flops=_median(columns["probes.evaluation_flops"]),
+        weights_bytes=_largest(columns["probes.weights_bytes"]),
         runs=len(done),
     )
 

@@ -61,6 +61,8 @@ def _arm_columns(row: ArmRow) -> dict[str, Any]:
         "rollout_flops_median": row.cost.rollout_flops,
         "wall_time_s_median": row.cost.wall_time_s,
         "peak_memory_bytes_max": row.cost.peak_memory_bytes,
+        "evaluation_flops_median": row.cost.evaluation_flops,
+        "weights_bytes_max": row.cost.weights_bytes,
         "cost_runs": row.cost.runs,
     }
 

@@ -21,6 +21,7 @@ from study.plan.arms import NOT_COMPARED, Arm, arm_factors, check_distinct, flat
 from study.plan.description import ATTENTION, Description, resolve_targets, trainable_params
 from study.plan.experiment import Plan, PlannedRun, with_cells
 from study.plan.facts import run_facts
+from study.plan.flops import Sequences, forward_flops, train_flops
 from study.plan.identity import short_hash
 from study.records.record import Record
 
@@ -156,7 +157,9 @@ def run_record(
     steps = objective.steps // 2 if diverged else objective.steps
     episodes = steps * objective.prompts_per_step * objective.num_generations
     tokens = episodes * TOKENS_TRAINED
-    planned = run_facts(config, arm.model, arm.target_modules, arm.trainable_params, tokens)
+    planned = run_facts(config, arm.model, arm.target_modules, arm.trainable_params)
+    lengths = [(TOKENS_TRAINED - TOKENS_GENERATED, TOKENS_GENERATED)]
+    passes, drawn = (one(lengths) * episodes for one in (Sequences.trained, Sequences.sampled))
     return Record(
         run_id=run.run_id,
         experiment=plan.experiment.name,
@@ -175,6 +178,8 @@ def run_record(
         episodes=episodes,
         train_tokens=tokens,
         generated_tokens=episodes * TOKENS_GENERATED,
+        train_flops=train_flops(config.method, arm.target_modules, arm.model, passes),
+        rollout_flops=forward_flops(arm.model, drawn),
         wall_time_s=STEP_S * steps,
         peak_memory_bytes=MEMORY_BYTES,
         git_commit="simulated",

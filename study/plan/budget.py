@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -9,7 +10,7 @@ from study.plan import best, refine
 from study.plan.ablate import runs_in_all
 from study.plan.arms import Arm
 from study.plan.experiment import Plan
-from study.plan.flops import forward_flops_per_token, train_flops_per_token
+from study.plan.flops import Sequences, forward_flops, scoring_passes, train_flops
 from study.records.record import Record
 
 BYTES_PER_PARAM = 4
@@ -132,9 +133,6 @@ def _later(
 
 def _arm_bill(arm: Arm, name: str, search: int, report: int, seconds: float | None) -> ArmBill:
     runs = search + report
-    train_tokens, sampled_tokens = _tokens(arm)
-    forward = forward_flops_per_token(arm.model)
-    train = train_flops_per_token(arm.config.method, arm.target_modules, arm.model)
     kept = 0 if arm.config.save == "none" else arm.trainable_params * BYTES_PER_PARAM
     return ArmBill(
         arm=name,
@@ -142,8 +140,8 @@ def _arm_bill(arm: Arm, name: str, search: int, report: int, seconds: float | No
         search_runs=search,
         report_runs=report,
         trainable_params=arm.trainable_params,
-        tokens=runs * (train_tokens + sampled_tokens),
-        flops=runs * (train_tokens * (train + forward) + sampled_tokens * forward),
+        tokens=float(runs * (_trained(arm) + _evaluated(arm)) * sum(_longest(arm))),
+        flops=runs * (run_flops(arm) + evaluation_flops(arm)),
         disk_bytes=float(runs * (kept + BYTES_PER_RUN)),
         seconds=None if seconds is None else runs * seconds,
     )
@@ -151,16 +149,32 @@ def _arm_bill(arm: Arm, name: str, search: int, report: int, seconds: float | No
 
 def run_flops(arm: Arm) -> float:
     """FLOPs of one run's training and rollouts at most (completions counted at full length)."""
-    tokens, _ = _tokens(arm)
-    forward = forward_flops_per_token(arm.model)
-    train = train_flops_per_token(arm.config.method, arm.target_modules, arm.model)
-    return tokens * (train + forward / arm.config.objective.num_iterations)
+    objective, longest = arm.config.objective, _longest(arm)
+    batches = math.ceil(objective.steps / objective.num_iterations)
+    drawn = batches * objective.completions_per_step
+    scored = drawn * scoring_passes(objective.beta, objective.num_iterations)
+    one_drawn, one_read = Sequences.sampled([longest]), Sequences.trained([longest])
+    trained = one_read * _trained(arm)
+    train = train_flops(arm.config.method, arm.target_modules, arm.model, trained)
+    return train + forward_flops(arm.model, one_drawn * drawn + one_read * scored)
 
 
-def _tokens(arm: Arm) -> tuple[float, float]:
-    """Tokens of one run: trained on (and sampled for it), and sampled in evaluation."""
-    config = arm.config
-    length = arm.model.max_prompt_tokens + config.task.max_completion_length
-    trained = config.objective.steps * config.objective.completions_per_step * length
-    evaluations = len(config.evaluation.steps(config.objective.steps))
-    return float(trained), float(evaluations * config.evaluation.eval_prompts * 2 * length)
+def evaluation_flops(arm: Arm) -> float:
+    """FLOPs of one run's held-out evaluations at most; no part of ``budget.flops``."""
+    return forward_flops(arm.model, Sequences.sampled([_longest(arm)]) * _evaluated(arm))
+
+
+def _longest(arm: Arm) -> tuple[int, int]:
+    """Most tokens of a prompt and of a completion."""
+    return arm.model.max_prompt_tokens, arm.config.task.max_completion_length
+
+
+def _trained(arm: Arm) -> int:
+    """Completions that one run trains on, each time counted."""
+    return arm.config.objective.steps * arm.config.objective.completions_per_step
+
+
+def _evaluated(arm: Arm) -> int:
+    """Completions that one run samples for its evaluations, greedy ones included."""
+    evaluation = arm.config.evaluation
+    return 2 * evaluation.eval_prompts * len(evaluation.steps(arm.config.objective.steps))

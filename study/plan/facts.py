@@ -7,7 +7,6 @@ from typing import Any
 
 from study.config import LoraMethod, RunConfig
 from study.plan.description import Description
-from study.plan.flops import forward_flops_per_token, train_flops_per_token
 
 
 def run_facts(
@@ -15,7 +14,6 @@ def run_facts(
     model: Description,
     target_modules: Sequence[str],
     trainable_params: int,
-    train_tokens: int,
 ) -> dict[str, Any]:
     """Fields of a :class:`study.records.record.Record` that follow from what was planned.
 
@@ -24,11 +22,9 @@ def run_facts(
         model: That it trains.
         target_modules: Full names of the adapted layers.
         trainable_params: By the closed form.
-        train_tokens: Prompt and completion tokens that went through a training pass.
     """
     method, objective = config.method, config.objective
     lora = method if isinstance(method, LoraMethod) else None
-    sampled_tokens = train_tokens / objective.num_iterations  # prompts included
     return {
         "method": method.name,
         "lora_rank": lora.rank if lora else None,
@@ -51,6 +47,4 @@ def run_facts(
         "steps_planned": objective.steps,
         "trainable_params": trainable_params,
         "total_params": model.total_params,
-        "train_flops": train_tokens * train_flops_per_token(method, list(target_modules), model),
-        "rollout_flops": sampled_tokens * forward_flops_per_token(model),
     }

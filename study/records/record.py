@@ -74,9 +74,10 @@ class Record:
     generated_tokens: int
     """Completion tokens sampled for training."""
     train_flops: float
-    """Analytic FLOPs of the training passes."""
+    """Of the training passes: FLOPs of their matrix products, see :mod:`study.plan.flops`."""
     rollout_flops: float
-    """Analytic FLOPs of sampling for training, each prompt and completion token processed once."""
+    """Of sampling for training, counted alike. Held-out evaluation is no part of either: its
+    FLOPs are the probe ``evaluation_flops``."""
     wall_time_s: float
     """Seconds; in a pack, the run's own part of the time, by its rows."""
     peak_memory_bytes: int

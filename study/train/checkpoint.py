@@ -9,6 +9,12 @@ from typing import Any
 from study.config import LoraMethod, RunConfig
 
 
+def kept_bytes(directory: Path) -> int:
+    """Returns the size of the weights that a run has kept below its directory; 0 for none."""
+    kept = (directory / name for name in ("adapter", "model"))
+    return sum(file.stat().st_size for path in kept for file in path.glob("*.safetensors"))
+
+
 class Keeper:
     """Writes the weights that `RunConfig.save` asks for, as safetensors, replacing older ones."""
 

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 from study.config import RunConfig
 from study.plan.description import Description
+from study.plan.flops import Sequences
 from study.tasks.base import Role
 
 
@@ -53,6 +54,8 @@ class Evaluation:
     greedy_correct: list[bool]
     mean_reward: float
     """Mean reward of the sampled completions."""
+    work: Sequences
+    """Prompts and completions as they were drawn, the greedy ones included."""
 
     @property
     def accuracy(self) -> float:
@@ -108,6 +111,8 @@ class Outcome:
     episodes: int
     train_tokens: int
     generated_tokens: int
+    train_flops: float
+    rollout_flops: float
     wall_time_s: float
     """Seconds; in a pack, the run's own part of the time, by its rows."""
     peak_memory_bytes: int

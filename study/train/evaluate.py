@@ -9,6 +9,7 @@ import torch
 from transformers import GenerationConfig
 
 from study.config import RunConfig
+from study.plan.flops import Sequences
 from study.tasks.base import Problem
 from study.train.engine import Evaluation
 from study.train.models import end_token_ids
@@ -74,6 +75,8 @@ class Evaluator:
         self._length = config.task.max_completion_length
         self._temperature = config.objective.temperature
         self._batches = self._tokenize(config.evaluation.eval_batch_size)
+        masks = (batch["attention_mask"] for batch in self._batches)
+        self._prompt_lengths = [length for mask in masks for length in mask.sum(1).tolist()]
 
     def _tokenize(self, size: int) -> list[Any]:
         prompts = [problem.prompt for problem in self._problems]
@@ -97,7 +100,8 @@ class Evaluator:
         with evaluation_mode(model), own_draws(evaluation_seed(self._seed, index)):
             sampled = self._complete(model, self._sampling())
             greedy = self._complete(model, self._greedy())
-        return judged(step, self._problems, self._scorer, self._decode, (sampled, greedy))
+        work = drawn(self._prompt_lengths, sampled, greedy)
+        return judged(step, self._problems, self._scorer, self._decode, (sampled, greedy), work)
 
     def _sampling(self) -> Any:
         return self._generation(
@@ -144,6 +148,7 @@ def judged(
     scorer: Scorer,
     decode: Callable[[Sequence[list[int]]], list[str]],
     completions: tuple[Sequence[list[int]], Sequence[list[int]]],
+    work: Sequences,
 ) -> Evaluation:
     """Returns the evaluation that completions amount to.
 
@@ -153,6 +158,7 @@ def judged(
         scorer: What scores.
         decode: Gives the texts of completions, without special tokens.
         completions: Token ids of a sampled and of a greedy completion of each problem.
+        work: What it took to draw them.
 
     Raises:
         RuntimeError: If the scorer fails on more than half of the completions.
@@ -168,6 +174,21 @@ def judged(
         tokens=[len(ids) for ids in sampled],
         greedy_correct=[score.correct for score in scorer(problems, greedy_texts)],
         mean_reward=sum(score.reward for score in scores) / len(scores),
+        work=work,
+    )
+
+
+def drawn(prompt_lengths: Sequence[int], *completions: Sequence[list[int]]) -> Sequences:
+    """Returns what it takes to draw completions, each after a reading of its prompt.
+
+    Args:
+        prompt_lengths: In tokens.
+        *completions: Token ids of one completion of each prompt, any number of times.
+    """
+    return Sequences.sampled(
+        (prompt, len(completion))
+        for ids in completions
+        for prompt, completion in zip(prompt_lengths, ids, strict=True)
     )
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from study.plan.flops import Sequences, forward_flops, scoring_passes, train_flops
+from study.train.checkpoint import kept_bytes
 from study.train.engine import Evaluation, Outcome, RunSpec, Sink
 from study.train.health import HealthMonitor, Pruned, StepHealth
 from study.train.rewards import Scorer, TaskReward
@@ -56,8 +58,11 @@ class Ledger:
         metrics = named_metrics(logs)
         if self._tally.add(batch):
             metrics["train/correct"] = batch.correct / batch.completions
+            metrics["train/reward_bits"] = batch.bits
             self._clipped_ratio = float(logs["completions/clipped_ratio"])
         metrics["train/prompts_seen"] = float(self._tally.prompts)
+        if self.evaluation_due(step):
+            metrics["train/flops"] = self._train_flops() + self._rollout_flops()
         self._sink.log(self._spec.run_id, step, metrics)
         self._health.observe(
             StepHealth(
@@ -113,10 +118,36 @@ class Ledger:
             score_greedy=scores.greedy,
             steps_done=self._tally.steps,
             episodes=self._tally.episodes,
-            train_tokens=self._tally.train_tokens,
+            train_tokens=self._tally.trained.tokens,
             generated_tokens=self._reward.generated_tokens,
+            train_flops=self._train_flops(),
+            rollout_flops=self._rollout_flops(),
             wall_time_s=seconds,
             peak_memory_bytes=peak_memory(),
             dtypes=dtypes,
-            probes=probes,
+            probes={**self._probes(), **probes},
         )
+
+    def _train_flops(self) -> float:
+        """FLOPs of the steps so far, forward passes that only score a batch included."""
+        spec, objective, tally = self._spec, self._spec.config.objective, self._tally
+        scored = tally.read * scoring_passes(objective.beta, objective.num_iterations)
+        train = train_flops(spec.config.method, spec.target_modules, spec.model, tally.trained)
+        return train + forward_flops(spec.model, scored)
+
+    def _rollout_flops(self) -> float:
+        return forward_flops(self._spec.model, self._tally.sampled)
+
+    def _probes(self) -> dict[str, Any]:
+        """What the records have no fields for: what it cost besides training, and rewards."""
+        tally = self._tally
+        work = sum((evaluation.work for evaluation in self.evaluations), Sequences())
+        weights = kept_bytes(self._spec.directory)
+        return {
+            **({"weights_bytes": weights} if weights else {}),
+            "evaluation_flops": forward_flops(self._spec.model, work),
+            "reward_bits": tally.bits,
+            "reward_values": len(tally.rewards),
+            "groups": tally.prompts,
+            "zero_variance_groups": tally.prompts - tally.unequal_groups,
+        }

@@ -5,7 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from study.plan.flops import Sequences
 from study.tasks.base import Problem, Score, Task
+from study.train.information import reward_bits
 
 MAX_ERROR_SHARE = 0.5  # of one batch of completions
 
@@ -19,16 +21,20 @@ class Batch:
         prompts: Number of groups.
         correct: Number of correct completions.
         unequal_groups: Groups with unequal rewards.
-        prompt_tokens: Tokens of all prompts, repeated for each completion.
-        completion_tokens: Tokens of all completions, end tokens included.
+        rewards: The different rewards.
+        bits: What they can tell, see :func:`study.train.information.reward_bits`.
+        sampled: Prompts and completions as they were drawn.
+        trained: The same as one training pass reads them.
     """
 
     completions: int
     prompts: int
     correct: int
     unequal_groups: int
-    prompt_tokens: int
-    completion_tokens: int
+    rewards: frozenset[float]
+    bits: float
+    sampled: Sequences
+    trained: Sequences
 
 
 def completion_text(completion: Any) -> str:
@@ -132,14 +138,19 @@ class TaskReward:
         scores = self._scorer([self._problems[index] for index in problem], texts)
         rewards = [float(score.reward) for score in scores]
         groups = [rewards[i : i + self._group] for i in range(0, len(rewards), self._group)]
-        tokens = sum(len(ids) for ids in completion_ids)
-        self.generated_tokens += tokens
+        lengths = [
+            (self._prompt_lengths[index], len(ids))
+            for index, ids in zip(problem, completion_ids, strict=True)
+        ]
+        self.generated_tokens += sum(completion for _, completion in lengths)
         self.batch = Batch(
             completions=len(rewards),
             prompts=len(groups),
             correct=sum(score.correct for score in scores),
             unequal_groups=sum(min(group) != max(group) for group in groups),
-            prompt_tokens=sum(self._prompt_lengths[index] for index in problem),
-            completion_tokens=tokens,
+            rewards=frozenset(rewards),
+            bits=reward_bits(groups),
+            sampled=Sequences.sampled(lengths),
+            trained=Sequences.trained(lengths),
         )
         return rewards

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from study.plan.flops import Sequences
 from study.train.rewards import Batch
 
 METRIC_NAMES = {
@@ -48,7 +49,12 @@ class Tally:
         steps: Optimizer steps done.
         prompts: Prompts that were trained on, each counted once for each time it was sampled.
         episodes: Completions that were trained on, each counted once.
-        train_tokens: Prompt and completion tokens that went through a training pass.
+        sampled: Their prompts and they, as they were drawn.
+        read: The same as one pass reads them.
+        trained: The same as training passes read them, each pass counted.
+        unequal_groups: Groups with unequal rewards among them.
+        bits: What their rewards can tell.
+        rewards: Different rewards so far.
     """
 
     def __init__(self, num_iterations: int) -> None:
@@ -57,17 +63,25 @@ class Tally:
         Args:
             num_iterations: Optimizer steps for each generated batch.
         """
-        self.steps = self.prompts = self.episodes = self.train_tokens = 0
+        self.steps = self.prompts = self.episodes = self.unequal_groups = 0
+        self.sampled = self.read = self.trained = Sequences()
+        self.bits = 0.0
+        self.rewards: frozenset[float] = frozenset()
         self._num_iterations = num_iterations
 
     def add(self, batch: Batch) -> bool:
         """Takes in one optimizer step on a batch; returns whether it was the batch's first."""
         first = self.steps % self._num_iterations == 0
         self.steps += 1
-        self.train_tokens += batch.prompt_tokens + batch.completion_tokens
+        self.trained += batch.trained
         if first:
             self.prompts += batch.prompts
             self.episodes += batch.completions
+            self.sampled += batch.sampled
+            self.read += batch.trained
+            self.unequal_groups += batch.unequal_groups
+            self.bits += batch.bits
+            self.rewards |= batch.rewards
         return first
 
 

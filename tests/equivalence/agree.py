@@ -23,6 +23,8 @@ COUNTED = (  # follow from tokens, rewards and the schedule alone
     "train/correct",
     "train/prompts_seen",
     "train/clip_fraction",
+    "train/reward_bits",
+    "train/flops",
 )
 COMPUTED = ("train/loss", "train/grad_norm", "train/entropy", "train/kl")  # by the model
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from study.config import RunConfig
+from study.config import EntropyShaping, RunConfig
 from tests.equivalence.agree import assert_bit_equal
 from tests.equivalence.models import save_tiny_model
 from tests.equivalence.recorder import run, run_packed
@@ -39,6 +39,8 @@ OBJECTIVES = st.fixed_dictionaries(
         "steps": st.integers(1, 3),
         "num_iterations": st.integers(1, 2),
         "temperature": st.sampled_from([0.8, 1.0, 1.3]),
+        "entropy_shaping": st.builds(EntropyShaping, alpha=st.sampled_from([0.0, 0.4])),
+        "top_entropy_quantile": st.sampled_from([1.0, 0.3]),
     }
 )
 PACKS = st.tuples(

@@ -12,6 +12,7 @@ from transformers import AutoModelForCausalLM
 
 from study.config import ModelConfig
 from study.lab import lab_model_path
+from study.plan.flops import Sequences, forward_flops, train_flops
 from study.train import trl
 from study.train.health import Diverged
 from study.train.methods import trained
@@ -61,6 +62,29 @@ def test_every_metric_name_is_in_a_real_log(tmp_path):
 
 
 @BOTH
+def test_flops_and_bits_of_a_run_add_up(method, tmp_path):
+    config = run_config(method)
+    outcome, sink = train(config, tmp_path)
+    spec, probes = run_spec(config, tmp_path), outcome.probes
+    # A greedy and a sampled completion of 32 prompts of 9 tokens, twice.
+    work = [evaluation.work for evaluation in sink.evaluations]
+    assert all(w.logits > sum(e.tokens) for w, e in zip(work, sink.evaluations, strict=True))
+    assert all(w.tokens == 64 * 9 + w.logits - 64 for w in work)
+    assert probes["evaluation_flops"] == forward_flops(spec.model, work[0] + work[1])
+    assert sink.curve("train/flops") == [outcome.train_flops + outcome.rollout_flops]
+    shortest = Sequences(outcome.train_tokens, outcome.train_tokens**2 // 48)
+    longest = Sequences.trained([(9, 14)] * 48)
+    bounds = [
+        train_flops(config.method, spec.target_modules, spec.model, work)
+        for work in (shortest, longest)
+    ]
+    assert bounds[0] < outcome.train_flops <= bounds[1]
+    assert probes["reward_bits"] == sum(sink.curve("train/reward_bits")) <= 48
+    assert (probes["reward_values"], probes["groups"]) == (2, 12)
+    assert probes["zero_variance_groups"] == 4 * sum(sink.curve("train/frac_reward_zero_std"))
+
+
+@BOTH
 def test_equal_seeds_are_bit_equal_and_other_seeds_are_not(method, tmp_path):
     outcome, sink = train(run_config(method, seed=1), tmp_path)
     torch.rand(7)  # random numbers consumed in between
@@ -79,8 +103,16 @@ def test_evaluation_does_not_disturb_training(method, tmp_path):
     rare, rare_sink = train(run_config(method, eval_every=3), tmp_path)
     often, often_sink = train(run_config(method, eval_every=1, eval_batch_size=16), tmp_path)
     assert len(often_sink.evaluations) == 4
-    assert often_sink.without_times() == rare_sink.without_times()
-    assert often.probes == rare.probes
+    assert _lines(often_sink) == _lines(rare_sink)
+    own, other = (dict(outcome.probes) for outcome in (often, rare))
+    assert own.pop("evaluation_flops") > other.pop("evaluation_flops")
+    assert own == other
+
+
+def _lines(sink):
+    """Metrics without times, and without what is logged where an evaluation is due."""
+    lines = sink.without_times()
+    return [(s, {k: v for k, v in m.items() if k != "train/flops"}) for s, m in lines]
 
 
 @pytest.mark.parametrize("loss_type", ["grpo", "dr_grpo", "dapo"])

@@ -245,9 +245,7 @@ def build_record(assignment: Assignment, outcome: Outcome, git_commit: str) -> R
     """The record of a result: the plan's facts and the engine's measurements."""
     spec = assignment.spec
     measured = {k: v for k, v in asdict(outcome).items() if k != "run_id"}
-    planned = run_facts(
-        spec.config, spec.model, spec.target_modules, spec.trainable_params, outcome.train_tokens
-    )
+    planned = run_facts(spec.config, spec.model, spec.target_modules, spec.trainable_params)
     return Record(
         run_id=spec.run_id,
         experiment=assignment.experiment,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 
 from study.train.engine import Evaluation
-from study.train.evaluate import evaluation_seed, judged
+from study.train.evaluate import drawn, evaluation_seed, judged
 from study.train.health import Diverged
 from study.train.packed.lane import Lane
 from study.train.packed.model import PackedModel
@@ -78,4 +78,6 @@ def _judged(lane: Lane, parts: Sequence[Completions]) -> Evaluation | Diverged:
         half = len(part.ids) // 2
         sampled += part.ids[:half]
         greedy += part.ids[half:]
-    return judged(lane.step, lane.data.held_out, lane.scorer, lane.shared.decode, (sampled, greedy))
+    found = (sampled, greedy)
+    work = drawn([len(ids) for ids in lane.data.held_out_ids], *found)
+    return judged(lane.step, lane.data.held_out, lane.scorer, lane.shared.decode, found, work)

@@ -9,12 +9,13 @@ import pytest
 
 from study.bench.floor import Phase, Product, Work, median_seconds, phases
 from study.bench.watch import Moment
-from study.plan.flops import forward_flops_per_token, train_flops_per_token
+from study.plan.flops import Sequences, forward_flops, train_flops
 from tests.plans import description, full, lora
 
 WORK = Work(prompts=2, rows=8, prompt_tokens=9, completion_tokens=11, longest=14, unequal_share=1.0)
 HEAD = 2.0 * 8 * 10  # FLOPs of the double's output head for one token
 BLOCKS = 2.0 * 1280
+TRAINED = Sequences(tokens=98, logits=88)  # the floor counts no products of attention
 
 
 def test_tokens_by_hand() -> None:
@@ -33,12 +34,11 @@ def test_product_counts_a_multiplication_and_an_addition() -> None:
 def test_full_fine_tuning_by_the_formulas_of_the_plan() -> None:
     model, method = description(), full()
     prefill, decode, train = phases(WORK, method, [], model)
-    assert forward_flops_per_token(model) == BLOCKS + HEAD
+    assert forward_flops(model, Sequences(tokens=1, logits=1)) == BLOCKS + HEAD
     assert prefill.flops == 18 * BLOCKS + 2 * HEAD
     assert decode.passes == 13
     assert decode.flops == 13 * round(80 / 13) * (BLOCKS + HEAD)  # six rows at a time
-    missing = 98 - 88  # positions without a logit
-    assert train.flops == 98 * train_flops_per_token(method, [], model) - missing * 3 * HEAD
+    assert train.flops == train_flops(method, [], model, TRAINED)
 
 
 def test_merged_adapters_cost_what_the_plan_says_but_their_forward_pass() -> None:
@@ -48,8 +48,8 @@ def test_merged_adapters_cost_what_the_plan_says_but_their_forward_pass() -> Non
     areas = sum(a * b for a, b in model.linear_modules.values())
     prefill, _, train = phases(WORK, method, targets, model)
     assert prefill.flops == 18 * BLOCKS + 2 * HEAD
-    missing = 98 - 88
-    planned = 98 * train_flops_per_token(method, targets, model) - missing * 2 * HEAD
+    first = 3 * 2 * (8 * 8 + 4 * 8)  # gradients of the first block's input, base and A
+    planned = train_flops(method, targets, model, TRAINED) + 98 * first
     assert train.flops == planned - 98 * 2 * 4 * sides + 2 * 4 * areas
 
 

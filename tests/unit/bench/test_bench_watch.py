@@ -8,6 +8,7 @@ import pytest
 
 from study.bench.spread import Spread, spread
 from study.bench.watch import Moment, Stopwatch
+from study.plan.flops import Sequences
 from study.train.engine import Evaluation, Outcome
 
 
@@ -31,6 +32,7 @@ def evaluation(step: int) -> Evaluation:
         tokens=[2],
         greedy_correct=[True],
         mean_reward=1.0,
+        work=Sequences(),
     )
 
 
@@ -47,6 +49,8 @@ def outcome(run_id: str, status: str = "completed") -> Outcome:
         episodes=1,
         train_tokens=1,
         generated_tokens=1,
+        train_flops=1.0,
+        rollout_flops=1.0,
         wall_time_s=1.0,
         peak_memory_bytes=1,
         dtypes={},

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from study.config import BudgetConfig
-from study.plan.budget import run_flops
+from study.plan.budget import evaluation_flops, run_flops
 from study.plan.experiment import Plan
-from study.plan.flops import forward_flops_per_token, train_flops_per_token
+from study.plan.flops import Sequences, forward_flops, train_flops
 from study.plan.limits import Limits, ended_sentence
 from study.records.record import Record
 from tests.plans import arm, lora, objective, run_config, toy_plan
@@ -83,14 +83,24 @@ def test_what_results_took_counts_and_not_what_they_might_have_taken() -> None:
 
 
 def test_the_estimate_of_a_run_by_hand_and_above_what_any_run_records() -> None:
-    """3 steps of 8 completions of at most 9 + 8 tokens: 408 tokens."""
+    """3 steps of 8 completions of at most 9 + 8 tokens."""
     found = arm("a", run_config(lora(2)), [1e-3])
-    forward = forward_flops_per_token(found.model)
-    train = train_flops_per_token(found.config.method, found.target_modules, found.model)
-    assert run_flops(found) == 408 * (train + forward)
+    read, drawn = Sequences.trained([(9, 8)]), Sequences.sampled([(9, 8)])
+    train = train_flops(found.config.method, found.target_modules, found.model, read)
+    forward = [forward_flops(found.model, work) for work in (drawn, read)]
+    assert run_flops(found) == 24 * train + 24 * forward[0]
     twice = run_config(lora(2), objective=objective(num_iterations=2))
-    # Each batch is sampled once and trained on twice; steps are optimizer steps.
-    assert run_flops(arm("a", twice, [1e-3])) == 408 * (train + forward / 2)
+    # Steps are optimizer steps: the first batch is trained on twice, the second once; each is
+    # sampled once, and scored once before it is used.
+    assert run_flops(arm("a", twice, [1e-3])) == 24 * train + 16 * sum(forward)
+
+
+def test_evaluation_is_no_part_of_the_budget_by_hand() -> None:
+    found = arm("a", run_config(lora(2)), [1e-3])
+    evaluation = found.config.evaluation
+    count = 2 * evaluation.eval_prompts * len(evaluation.steps(3))
+    one = forward_flops(found.model, Sequences.sampled([(9, 8)]))
+    assert evaluation_flops(found) == count * one
 
 
 def test_the_end_by_a_budget_is_one_sentence_that_says_how_to_go_on() -> None:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from study.plan.flops import Sequences
 from study.tasks.base import Problem, Score
 from study.train.rewards import Scorer, TaskReward, completion_text
 
@@ -50,8 +51,14 @@ def test_batch_is_tallied():
     batch = reward.batch
     assert (batch.completions, batch.prompts, batch.correct) == (4, 2, 3)
     assert batch.unequal_groups == 1
-    assert batch.prompt_tokens == 3 + 3 + 4 + 4
-    assert batch.completion_tokens == reward.generated_tokens == 8
+    assert batch.rewards == {0.0, 1.0}
+    # One group of one and one: 1 bit, at the cap; one of equal rewards. 2 x 1 + 2 x 0.
+    assert batch.bits == 2.0
+    assert reward.generated_tokens == 8
+    # Two of 3 + 2 tokens and two of 4 + 2.
+    assert batch.trained == Sequences(tokens=22, pairs=2 * 25 + 2 * 36, logits=8)
+    # 3 x 3 and the fourth token's 4 pairs; 4 x 4 and the fifth's 5.
+    assert batch.sampled == Sequences(tokens=18, pairs=2 * 13 + 2 * 21, logits=8)
 
 
 def test_raising_and_non_finite_scores_cost_the_reward_and_are_counted():

@@ -2,6 +2,7 @@
 
 import pytest
 
+from study.plan.flops import Sequences
 from study.train.engine import Evaluation
 from study.train.score import Scores, run_scores
 
@@ -16,6 +17,7 @@ def evaluation(step: int, correct: int, greedy: int) -> Evaluation:
         tokens=[1, 1, 1, 1],
         greedy_correct=[i < greedy for i in range(4)],
         mean_reward=correct / 4,
+        work=Sequences(),
     )
 
 

@@ -55,7 +55,7 @@ def stopped(
 
 def test_every_claim_is_undecided_with_the_reason(tmp_path: Path) -> None:
     found = check_claims(stopped(tmp_path / "q"))
-    assert [v.claim_id for v in found] == ["C1", "C2", "C3", "C4", "C6"]
+    assert list(dict.fromkeys(v.claim_id for v in found)) == ["C1", "C2", "C3", "C4", "C6", "C9"]
     assert {v.verdict for v in found} == {"undecided"}
     assert {v.flags for v in found} == {("early_stopping",)}
     assert all("curves and ratios are not estimated" in v.reason for v in found)

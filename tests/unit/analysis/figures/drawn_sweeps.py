@@ -86,6 +86,8 @@ def sweep_of(
             steps = [step for step in STEPS if not lost or step <= STEPS[-1] // 2]
             start = score if base is None else base
             metrics += [(run, s, metric, start + (score - start) * s / STEPS[-1]) for s in steps]
+            if records:
+                metrics += [(run, s, "train/flops", 1e9 * s) for s in steps if s > 0]
     for row in rows:
         row |= {"direction": direction, "score_metric": metric}
     frame = typed_frame(rows, RECORD_COLUMNS)

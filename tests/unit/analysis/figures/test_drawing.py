@@ -140,6 +140,7 @@ SCORED = (
     "learning_rates",
     "ranks",
     "learning_curves",
+    "learning_by_flops",
     "batch",
     "layers",
     "pareto",

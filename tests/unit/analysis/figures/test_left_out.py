@@ -19,8 +19,8 @@ MODELS = {
     for model in ("lab64", "lab128", "lab256")
     for name, rank in (("full", None), ("lora-r4", 4), ("lora-r8", 8))
 }
-PANELLED = ("learning_rates", "ranks", "learning_curves", "envelope", "rate_by_rank",
-            "ratio_by_length", "pareto")  # fmt: skip
+PANELLED = ("learning_rates", "ranks", "learning_curves", "learning_by_flops", "envelope",
+            "rate_by_rank", "ratio_by_length", "pareto")  # fmt: skip
 
 
 def sweep_without(*lost: str) -> Sweep:

@@ -18,6 +18,7 @@ NAMES = [
     "learning_rates",
     "ranks",
     "learning_curves",
+    "learning_by_flops",
     "envelope",
     "best_learning_rates",
     "rate_by_rank",

@@ -37,8 +37,9 @@ def test_a_worker_drains_search_and_report(tmp_path: Path) -> None:
     assert list(store.workers_dir.iterdir()) == []
     lora = next(r for r in read_state(store).records.values() if r.method == "lora")
     assert (lora.lora_rank, lora.lora_alpha, lora.trainable_params) == (1, 32.0, 272)
-    # Per token: 4 x 1360 + 6 x 272 FLOPs; the double says 100 tokens.
-    assert lora.train_flops == 100 * (4 * 1360 + 6 * 272)
+    # Per token 4 x 1280 + 6 x 272 FLOPs, less 432 that the first block saves; the double says
+    # 100 tokens and no logits.
+    assert lora.train_flops == 100 * (4 * 1280 + 6 * 272 - 432)
 
 
 def test_a_worker_drains_a_plan_whose_claims_are_in_sqlite(tmp_path: Path) -> None:
