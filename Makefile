@@ -12,9 +12,10 @@ demo: $(VENV)/.run
 	$(BIN)/python -m study -m experiment=quickstart workers=$(WORKERS)
 	$(BIN)/python -m analysis report runs/quickstart
 
-# Linters, types, import contracts, then all tests but the markers nightly and gpu.
+# Linters, types, import contracts, then all tests but the markers nightly and gpu, a file a core; in
+# the order of the folders, which has the long files first.
 test: lint
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 nightly: $(VENV)/.dev
 	$(BIN)/python -m pytest -m nightly --timeout 3600

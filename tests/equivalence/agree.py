@@ -12,6 +12,7 @@ import torch
 from study.train.engine import Evaluation
 from tests.equivalence.draws import equal_batches
 from tests.equivalence.recording import Recording
+from tests.sums import note_deviation
 
 COUNTED = (  # follow from tokens, rewards and the schedule alone
     "train/learning_rate",
@@ -27,9 +28,6 @@ COUNTED = (  # follow from tokens, rewards and the schedule alone
     "train/flops",
 )
 COMPUTED = ("train/loss", "train/grad_norm", "train/entropy", "train/kl")  # by the model
-
-DEVIATIONS: dict[str, float] = {}
-"""Largest deviations from TRL that the session saw; shown in the summary."""
 
 
 def assert_equals_trl(packed: Recording, oracle: Recording, *, rel: float = 1e-5) -> int:
@@ -66,7 +64,7 @@ def assert_metrics_close(
             tolerance = 1e-6 if name in COUNTED else rel
             # A loss is a sum of terms of order one that may cancel: its floor is absolute.
             floor = 1e-7 if name in COUNTED else 1e-6
-            note(name, abs(got[name] - value) / max(abs(value), floor / tolerance))
+            note_deviation(name, abs(got[name] - value) / max(abs(value), floor / tolerance))
             assert got[name] == pytest.approx(value, rel=tolerance, abs=floor), (
                 f"{name} at step {step}"
             )
@@ -115,8 +113,8 @@ def assert_weights_close(
     for name, expected in oracle.items():
         gap = (packed[name] - expected).double()
         relative = float(gap.norm() / expected.double().norm().clamp(min=1e-12))
-        note("weights (relative norm)", relative)
-        note("weights (largest)", float(gap.abs().max()))
+        note_deviation("weights (relative norm)", relative)
+        note_deviation("weights (largest)", float(gap.abs().max()))
         assert relative <= rel, f"{name}: relative distance {relative:.1e}"
         assert float(gap.abs().max()) <= 1e-5, f"{name}: {float(gap.abs().max()):.1e}"
 
@@ -144,7 +142,3 @@ def assert_same_numbers(got: Any, expected: Any) -> None:
 
 def keeps_weights(recording: Recording) -> bool:
     return recording.outcome.status == "completed" and recording.config.save != "none"
-
-
-def note(name: str, deviation: float) -> None:
-    DEVIATIONS[name] = max(DEVIATIONS.get(name, 0.0), deviation)

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 import pytest
 import torch
 
-from tests.equivalence.agree import DEVIATIONS
 from tests.equivalence.tasks import dense_reward, ragged_prompts
 
 
@@ -28,10 +27,3 @@ def dense() -> Iterator[None]:
 def ragged() -> Iterator[None]:
     with ragged_prompts():
         yield
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    if DEVIATIONS:
-        terminalreporter.section("packed against TRL: largest relative deviations")
-        for name, deviation in sorted(DEVIATIONS.items()):
-            terminalreporter.line(f"{name}: {deviation:.1e}")

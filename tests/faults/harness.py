@@ -25,8 +25,9 @@ from study.sweep.claims.claims import Claims
 from study.sweep.claims.storage import Storage
 from study.sweep.schedule import State, read_state, write_plan
 from tests.faults.injections import Fault
-from tests.faults.tally import TALLY, Seen, look
+from tests.faults.tally import Seen, look
 from tests.plans import toy_plan
+from tests.sums import TALLY
 from tests.unit.sweep.workers import ROOT, drain, heed_interrupts
 
 OF_THE_PROCESS = {"wall_time_s", "peak_memory_bytes", "probes", "git_commit"}

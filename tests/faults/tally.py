@@ -1,4 +1,4 @@
-"""What the fault tests inflicted, and what the storage of a sweep holds at one moment."""
+"""What the storage of a sweep holds at one moment."""
 
 from __future__ import annotations
 
@@ -8,38 +8,6 @@ from dataclasses import dataclass, field
 from optuna.trial import FrozenTrial, TrialState
 
 from study.sweep.claims.storage import Storage
-
-
-@dataclass
-class Tally:
-    """What a session of tests inflicted, and what it has counted."""
-
-    injections: int = 0
-    launches: int = 0
-    runs: int = 0
-    seconds: float = 0.0
-    running: int = 0
-    """Claims of the dead, seen before anything ended them."""
-    untold: int = 0
-    """Records that no trial held yet, seen before anything told them."""
-    lost: int = 0
-    """Runs without a record, or whose record no trial holds, when their sweep was over."""
-    doubled: int = 0
-    """Runs whose record two trials hold, at any moment."""
-    differing: int = 0
-    """Runs with another record, log or evaluation than in a sweep left in peace."""
-
-    def line(self) -> str:
-        """For the end of the output."""
-        return (
-            f"faults: {self.injections} injections, {self.launches} launches, {self.runs} runs; "
-            f"mended: {self.running} claims of the dead, {self.untold} records without a trial; "
-            f"{self.lost} lost, {self.doubled} doubled, {self.differing} with other values; "
-            f"{self.seconds:.0f} s"
-        )
-
-
-TALLY = Tally()
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import pytest
 
 from tests.faults.harness import PATIENCE_S, Sweep
 from tests.faults.injections import Fault, fill
-from tests.faults.tally import TALLY
+from tests.sums import TALLY
 
 ENGINES = ["packed", pytest.param("trl", marks=pytest.mark.nightly)]
 POINTS = (

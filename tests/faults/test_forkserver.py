@@ -12,7 +12,7 @@ import pytest
 
 from study.sweep.work.messages import PackAssignment
 from study.sweep.work.process import Nursery
-from tests.faults.tally import TALLY
+from tests.sums import TALLY
 
 NOTHING = PackAssignment(
     runs=[], engine_module="tests.engine_double", stops_early=False, origin={"git_commit": ""}

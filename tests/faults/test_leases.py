@@ -15,7 +15,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from study.sweep.claims.storage import Storage
 from tests.faults.harness import PATIENCE_S, Sweep
-from tests.faults.tally import TALLY
+from tests.sums import TALLY
 
 ENGINES = ["packed", pytest.param("trl", marks=pytest.mark.nightly)]
 LEASE_S = 5.0

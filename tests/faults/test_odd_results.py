@@ -12,7 +12,8 @@ from optuna.trial import TrialState
 from study.sweep.claims.storage import Storage
 from study.sweep.schedule import read_state
 from study.sweep.work.worker import Worker
-from tests.faults.tally import TALLY, look
+from tests.faults.tally import look
+from tests.sums import TALLY
 from tests.unit.sweep.workers import prepared
 
 ODD = {"trl": "tests.faults.odd_engine"}

@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from tests.cluster.launches import PRETENDED, command, in_training, launch, records, wait_for
-from tests.faults.tally import TALLY
+from tests.sums import TALLY
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 MODULE = "tests.cluster.torch_free"

@@ -13,7 +13,7 @@ from study.sweep.schedule import read_state
 from tests.cluster.launches import PRETENDED, WAIT_S, launch, launched, records
 from tests.faults.harness import PATIENCE_S, Sweep
 from tests.faults.injections import Fault
-from tests.faults.tally import TALLY
+from tests.sums import TALLY
 
 MODULE = "tests.cluster.torch_free"
 

@@ -20,7 +20,7 @@ from study.sweep.schedule import read_state
 from tests.cluster.postgres import private_server
 from tests.faults.harness import Sweep
 from tests.faults.injections import POINTS, Fault
-from tests.faults.tally import TALLY
+from tests.sums import TALLY
 
 
 def half_way(tmp_path: Path) -> Sweep:

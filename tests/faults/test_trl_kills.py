@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from tests.cluster.launches import TRAINED, command, launch, records
-from tests.faults.tally import TALLY
+from tests.sums import TALLY
 
 ARGUMENTS = (*TRAINED, "engine=trl", "max_retries=50")
 WAIT_S = 200.0
