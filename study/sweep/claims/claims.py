@@ -263,8 +263,14 @@ class Claims:
             self._held_in(study_name)
             told = self._told(study_name)
             untold = [(run, record) for run, record in ended if run.run_id not in told]
+            # A holder may sleep in the middle of telling: its trial gets what it would have told.
+            running = self.storage.running(self.studies.id_of(study_name))
+            claimed = {trial.run_id: trial.trial_id for trial in running}
             for run, record in untold[:RESTORED_AT_ONCE]:
-                self._restore(run, arm, record)
+                if run.run_id in claimed:
+                    self._tell(claimed[run.run_id], record)
+                else:
+                    self._restore(run, arm, record)
         return len(untold) > RESTORED_AT_ONCE
 
     @patiently

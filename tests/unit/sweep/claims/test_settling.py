@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -71,6 +72,22 @@ def test_a_storage_that_was_lost_is_made_again_from_the_records(store: Experimen
     assert {k: [t.value for t in v] for k, v in trials(claims).items()} == {
         run_id: [found[run_id].score_final] for run_id in found
     }
+
+
+def test_a_holder_that_sleeps_while_it_tells_is_told_for(store: ExperimentStore) -> None:
+    sleeper, run = claims_of(store), PLAN.runs[0]
+    (claim,) = take(sleeper)
+    found = record(run, score_final=0.5)
+    publish(store, found)
+    sleeper.storage.trials.set_trial_user_attr(claim.trial_id, "record", asdict(found))
+
+    launch = claims_of(store)
+    launch.settle(PLAN, {run.run_id: found})
+    sleeper.finish(claim, found)  # it wakes
+
+    (trial,) = trials(launch)[run.run_id]
+    assert (trial.state, trial.value) == (TrialState.COMPLETE, 0.5)
+    assert trial.user_attrs["status"] == "completed"
 
 
 def test_a_claim_whose_making_was_repeated_is_held_once(store: ExperimentStore) -> None:
