@@ -12,7 +12,6 @@ import itertools
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -148,7 +147,7 @@ class Claims:
         arm = self.studies.arm_of(name)
         record = self.store.record(arm, trial.run_id)
         if record is None or trial.run_id in self._told(name):
-            self._end(trial.trial_id, TrialState.FAIL, {"status": "killed", "spent": False})
+            self.storage.end(trial.trial_id, TrialState.FAIL, {"status": "killed", "spent": False})
         else:  # its holder died between record and tell
             self.store.clear_published(arm, trial.run_id)
             self._tell(trial.trial_id, record)
@@ -162,7 +161,7 @@ class Claims:
     def _claim(self, run: PlannedRun, arm: Arm) -> Claim:
         trial = new_trial(run, arm, TrialState.RUNNING, lease=self._lease())
         study_id = self.studies.id_of(self.studies.name_of(run))
-        trial_id = self.storage.trials.create_new_trial(study_id, template_trial=trial)
+        trial_id = self.storage.make(study_id, trial)
         return Claim(run=run, trial_id=trial_id, renewed_at=time.monotonic())
 
     def _lease(self) -> dict[str, Any]:
@@ -195,7 +194,7 @@ class Claims:
         else:
             reason = "another worker took the run over and was first"
             status = {"status": "superseded", "status_reason": reason}
-            self._end(claim.trial_id, TrialState.FAIL, status)
+            self.storage.end(claim.trial_id, TrialState.FAIL, status)
         self._held.discard(claim.trial_id)
 
     @patiently
@@ -212,14 +211,13 @@ class Claims:
         """
         because = {"status_reason": reason} if reason else {}
         told = {"status": status, "spent": spent, **because}
-        self._end(claim.trial_id, TrialState.FAIL, told)
+        self.storage.end(claim.trial_id, TrialState.FAIL, told)
         self._held.discard(claim.trial_id)
 
     @patiently
     def report(self, claim: Claim, step: int, accuracy: float) -> None:
         """Keep the held-out accuracy of a run after ``step`` optimizer steps."""
-        with suppress(UpdateFinishedTrialError):  # taken over; what is told there counts
-            self.storage.trials.set_trial_intermediate_value(claim.trial_id, step, accuracy)
+        self.storage.report(claim.trial_id, step, accuracy)
 
     @patiently
     def stops_early(self, claim: Claim, pruner: RatePruner) -> str | None:
@@ -289,17 +287,4 @@ class Claims:
 
     def _tell(self, trial_id: int, record: Record) -> None:
         state, values = outcome(record)
-        self._end(trial_id, state, attributes(record), values)
-
-    def _end(
-        self,
-        trial_id: int,
-        state: TrialState,
-        attributes: Mapping[str, Any],
-        values: list[float] | None = None,
-    ) -> None:
-        """Set attributes, then the state; nothing if others have ended the trial."""
-        with suppress(UpdateFinishedTrialError):
-            for key, value in attributes.items():
-                self.storage.trials.set_trial_user_attr(trial_id, key, value)
-            self.storage.trials.set_trial_state_values(trial_id, state, values)
+        self.storage.end(trial_id, state, attributes(record), values)

@@ -37,7 +37,7 @@ def engine_settings(url: str) -> dict[str, Any]:
     Args:
         url: As SQLAlchemy wants it.
     """
-    settings: dict[str, Any] = {"pool_pre_ping": True}  # a connection that was closed is replaced
+    settings: dict[str, Any] = {}
     parsed = sa.make_url(url)
     if parsed.get_backend_name() == "postgresql":
         ours = {key: value for key, value in POSTGRESQL.items() if key not in parsed.query}

@@ -6,8 +6,8 @@ import hashlib
 import json
 import math
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import wraps
 from time import monotonic, sleep
@@ -16,12 +16,14 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 import optuna
 import sqlalchemy as sa
 from filelock import FileLock
+from optuna.exceptions import UpdateFinishedTrialError
 from optuna.storages import BaseStorage, RDBStorage
-from optuna.trial import TrialState
+from optuna.trial import FrozenTrial, TrialState
 from sqlalchemy.exc import DBAPIError
 
 from study.records.location import sqlalchemy_url, without_password
 from study.records.store import LOCK_POLL_S, ExperimentStore
+from study.sweep.claims import rows
 from study.sweep.claims.database import (
     ServerAwayError,
     engine_settings,
@@ -114,7 +116,7 @@ class Storage:
             found = {trial._trial_id: trial.user_attrs for trial in trials}
         else:
             found = {}
-            with self._engine.connect() as connection:
+            with rows.alone(self._engine).connect() as connection:
                 for trial_id, key, value in connection.execute(RUNNING, {"study_id": study_id}):
                     found.setdefault(trial_id, {})[key] = json.loads(value)
         return [
@@ -122,6 +124,36 @@ class Storage:
             for trial_id, a in found.items()
             if "run_id" in a and "lease" in a  # somebody else's trial is no claim
         ]
+
+    def make(self, study_id: int, trial: FrozenTrial) -> int:
+        """Make a running trial; returns Optuna's number of it."""
+        if self._engine is not None:
+            return rows.make(self._engine, study_id, trial)
+        return self.trials.create_new_trial(study_id, template_trial=trial)
+
+    def report(self, trial_id: int, step: int, value: float) -> None:
+        """Keep a value of a step; nothing if the trial has ended."""
+        if self._engine is not None:
+            rows.report(self._engine, trial_id, step, value)
+            return
+        with suppress(UpdateFinishedTrialError):
+            self.trials.set_trial_intermediate_value(trial_id, step, value)
+
+    def end(
+        self,
+        trial_id: int,
+        state: TrialState,
+        attributes: Mapping[str, Any],
+        values: list[float] | None = None,
+    ) -> None:
+        """End a trial with user attributes and values; nothing if it has ended."""
+        if self._engine is not None:
+            rows.end(self._engine, trial_id, state, attributes, values)
+            return
+        with suppress(UpdateFinishedTrialError):
+            for key, value in attributes.items():
+                self.trials.set_trial_user_attr(trial_id, key, value)
+            self.trials.set_trial_state_values(trial_id, state, values)
 
 
 def _database(url: str) -> RDBStorage:
@@ -226,13 +258,20 @@ class Outage:
     def __init__(self, place: str, patience_s: float) -> None:
         self._place, self._patience_s = place, patience_s
         self._began: float | None = None
+        self._tried_again = False
 
     def wait(self, error: Exception) -> None:
-        """Wait until it is time to try again.
+        """Wait until it is time to try again: at once the first time.
+
+        The server may only have closed the connections that were kept, which the first error
+        replaces. (To ask each whether it lives, before each use, costs as much as the use.)
 
         Raises:
             StorageAwayError: if it has lasted too long.
         """
+        if not self._tried_again:
+            self._tried_again = True
+            return
         place, patience_s, now = self._place, self._patience_s, monotonic()
         began = now if self._began is None else self._began
         if now - began >= patience_s:

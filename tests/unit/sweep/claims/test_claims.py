@@ -131,11 +131,11 @@ def test_results_are_told_whole_and_failures_free_the_run(store: ExperimentStore
 
 def test_a_second_result_of_a_run_is_told_apart(store: ExperimentStore) -> None:
     claims = claims_of(store)
+    first = record(PLAN.runs[0], score_final=0.2)
+    claims_of(store).settle(PLAN, {first.run_id: first})  # a launch that found the first result
     (claim,) = take(claims)
-    first = record(claim.run, score_final=0.2)
-    claims_of(store).settle(PLAN, {claim.run.run_id: first})  # a launch that found the first result
     claims.finish(claim, first, first=False)
-    ((trial, told),) = trials(claims).values()
+    ((told, trial),) = trials(claims).values()
     assert (trial.state, trial.user_attrs["status"]) == (TrialState.FAIL, "superseded")
     assert "record" not in trial.user_attrs
     assert told.value == 0.2
