@@ -38,6 +38,7 @@ SCHEMAS: dict[tuple[str | None, str], type] = {
     ("task", "schema_arithmetic"): c.ArithmeticTaskConfig,
     ("task", "schema_reasoning_gym"): c.ReasoningGymTaskConfig,
     ("objective", "schema_grpo"): c.GrpoObjective,
+    ("objective", "schema_sft"): c.SftObjective,
     ("engine", "schema_engine"): c.EngineConfig,
     ("space", "schema_space"): c.SpaceConfig,
     ("tracker", "schema_tracker"): c.TrackerConfig,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from analysis.estimates.plateau import FRACTION
@@ -21,7 +21,7 @@ def methods(sweep: Sweep, search: SearchSummary) -> list[str]:
         return [*import_methods(sweep, search), _intervals(sweep, search)]
     looks = int(sweep.plan["looks"])
     return [
-        _objective_sentence(sweep),
+        *_objective_sentences(sweep),
         *_arm_sentences(sweep),
         _seeds_sentence(sweep),
         f"A run's score is the mean over its last {_setting(sweep, 'evaluation', 'final_window')} "
@@ -100,27 +100,45 @@ def _early_stopping(sweep: Sweep) -> str:
     )
 
 
-def _objective_sentence(sweep: Sweep) -> str:
-    def of(key: str) -> str:
-        return _setting(sweep, "objective", key)
+def _objective_sentences(sweep: Sweep) -> list[str]:
+    """A sentence for each objective of the sweep."""
+    names: dict[str, list[str]] = {}
+    for name, arm in sweep.plan["arms"].items():
+        kind = str(arm["config"].get("objective", {}).get("name", "unknown"))
+        names.setdefault(kind, []).append(name)
+    whose = {kind: f" of {', '.join(of)}" if len(names) > 1 else "" for kind, of in names.items()}
+    return [f"Objective{whose[kind]}: {_objective(sweep, kind, of)}" for kind, of in names.items()]
 
-    return (
-        f"Objective: {of('name')} (loss_type {of('loss_type')}, scale_rewards "
-        f"{of('scale_rewards')}, beta {of('beta')}), {of('steps')} AdamW steps of "
-        f"{of('prompts_per_step')} prompts with {of('num_generations')} completions each, "
+
+def _objective(sweep: Sweep, kind: str, names: Sequence[str]) -> str:
+    def of(key: str) -> str:
+        return _setting(sweep, "objective", key, names)
+
+    optimizer = (
         f"schedule {of('lr_scheduler_type')}, weight decay {of('weight_decay')}, gradient norm "
-        f"clipped at {of('max_grad_norm')}{_variants(sweep)}."
+        f"clipped at {of('max_grad_norm')}"
+    )
+    if kind == "sft":
+        return (
+            "sft (next-token prediction on worked solutions, mean over the tokens of a step), "
+            f"{of('steps')} AdamW steps of {of('prompts_per_step')} solutions each, {optimizer}."
+        )
+    return (
+        f"{kind} (loss_type {of('loss_type')}, scale_rewards {of('scale_rewards')}, beta "
+        f"{of('beta')}), {of('steps')} AdamW steps of {of('prompts_per_step')} prompts with "
+        f"{of('num_generations')} completions each, {optimizer}{_variants(sweep, names)}."
     )
 
 
-def _variants(sweep: Sweep) -> str:
-    """What the loss has beyond plain GRPO, by arm where arms differ in it."""
-    names: dict[str, list[str]] = {}
-    for name, arm in sweep.plan["arms"].items():
-        names.setdefault(_variant(arm["config"].get("objective", {})), []).append(name)
-    if len(names) == 1:
-        return "".join(f", {said}" for said in names if said)
-    return "".join(f"; {said or 'plain'} ({', '.join(of)})" for said, of in names.items())
+def _variants(sweep: Sweep, names: Sequence[str]) -> str:
+    """What the loss of arms has beyond plain GRPO, by arm where they differ in it."""
+    found: dict[str, list[str]] = {}
+    for name in names:
+        config = sweep.plan["arms"][name]["config"]
+        found.setdefault(_variant(config.get("objective", {})), []).append(name)
+    if len(found) == 1:
+        return "".join(f", {said}" for said in found if said)
+    return "".join(f"; {said or 'plain'} ({', '.join(of)})" for said, of in found.items())
 
 
 def _variant(objective: Mapping[str, Any]) -> str:
@@ -176,11 +194,11 @@ def _numbers(values: Iterable[object]) -> str:
     return ", ".join(str(value) for value in values)
 
 
-def _setting(sweep: Sweep, group: str, key: str) -> str:
-    """A setting, by arm where arms differ in it."""
+def _setting(sweep: Sweep, group: str, key: str, names: Iterable[str] | None = None) -> str:
+    """A setting, by arm where arms differ in it; of ``names``, or of all."""
     values: dict[str, list[str]] = {}
-    for name, arm in sweep.plan["arms"].items():
-        value = arm["config"].get(group, {}).get(key, "unknown")
+    for name in sweep.plan["arms"] if names is None else names:
+        value = sweep.plan["arms"][name]["config"].get(group, {}).get(key, "unknown")
         values.setdefault(f"{value:g}" if isinstance(value, float) else str(value), []).append(name)
     if len(values) == 1:
         return next(iter(values))

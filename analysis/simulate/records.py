@@ -155,7 +155,7 @@ def run_record(
     config = with_cell(arm.config, run.learning_rate, run.seed)
     objective = config.objective
     steps = objective.steps // 2 if diverged else objective.steps
-    episodes = steps * objective.prompts_per_step * objective.num_generations
+    episodes = steps * objective.rows_per_step
     tokens = episodes * TOKENS_TRAINED
     planned = run_facts(config, arm.model, arm.target_modules, arm.trainable_params)
     lengths = [(TOKENS_TRAINED - TOKENS_GENERATED, TOKENS_GENERATED)]

@@ -16,16 +16,14 @@ from study.config.experiment import (
     SweepConfig,
     TrackerConfig,
 )
+from study.config.grpo import EntropyShaping, GrpoObjective
 from study.config.method import (
     FullMethod,
     LoraMethod,
     MethodConfig,
 )
 from study.config.modes import BestConfig, RefineConfig
-from study.config.objective import (
-    EntropyShaping,
-    GrpoObjective,
-)
+from study.config.objective import Objective
 from study.config.run import (
     EngineConfig,
     EvaluationConfig,
@@ -34,6 +32,7 @@ from study.config.run import (
     run_config_from_dict,
     with_cell,
 )
+from study.config.sft import SftObjective
 from study.config.task import (
     ArithmeticTaskConfig,
     ReasoningGymTaskConfig,
@@ -55,10 +54,12 @@ __all__ = [
     "LoraMethod",
     "MethodConfig",
     "ModelConfig",
+    "Objective",
     "ReasoningGymTaskConfig",
     "RefineConfig",
     "RunConfig",
     "SeedsConfig",
+    "SftObjective",
     "SpaceConfig",
     "StudyConfig",
     "SweepConfig",

@@ -1,89 +1,29 @@
-"""What a run optimises."""
+"""What the optimizer of a run does, whatever the run optimises."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 from study.config.laws import require, require_one_of
 
-LOSS_TYPES = ("grpo", "bnpo", "dr_grpo", "dapo", "cispo", "sapo", "vespo", "luspo")
-LEVEL_OF_LOSS = {"luspo": "sequence", "vespo": "token"}
-"""Losses that are defined for one ``importance_sampling_level`` alone."""
-SCALE_REWARDS = ("none", "group", "batch")
 SCHEDULES = ("constant", "linear", "cosine", "constant_with_warmup")
 
 
 @dataclass(kw_only=True)
-class EntropyShaping:
-    """Advantages shaped by entropy: A' = A + min(alpha H, |A| / kappa) at a token of entropy H.
-
-    Cheng et al. 2025, "Reasoning with Exploration: An Entropy Perspective" (arXiv:2506.14758), who
-    take alpha = 0.4 under GRPO, and kappa = 2.
-    """
-
-    alpha: float = 0.0
-    """Weight of a token's entropy, per nat; 0: a completion's tokens share one advantage."""
-    kappa: float = 2.0
-    """The term is at most |A| / kappa; above 1, so that no advantage changes its sign."""
-
-    def __post_init__(self) -> None:
-        where = "objective.entropy_shaping"
-        require(0 <= self.alpha < math.inf, f"0 <= {where}.alpha < inf", alpha=self.alpha)
-        require(
-            1 < self.kappa < math.inf,
-            f"1 < {where}.kappa < inf (a smaller one turns the sign of advantages)",
-            kappa=self.kappa,
-        )
-
-    @property
-    def is_on(self) -> bool:
-        """Whether it changes any advantage."""
-        return self.alpha > 0
-
-
-@dataclass(kw_only=True)
-class GrpoObjective:
-    """GRPO; every setting that defines the loss is explicit (field names are those of TRL)."""
+class Objective:
+    """What a run optimises: the part that every objective has."""
 
     name: str
-    """``grpo``."""
+    """``grpo`` or ``sft``."""
     learning_rate: float
     """Peak learning rate of AdamW; A and B share it under LoRA."""
     steps: int
     """Optimizer steps."""
     prompts_per_step: int
     """Distinct prompts per optimizer step: the batch size of the paper's curves."""
-    num_generations: int
-    """Completions per prompt: the group size."""
     micro_batch_size: int | None
-    """Completions per forward pass; null: the whole step at once."""
-    loss_type: str
-    """``grpo``, ``bnpo``, ``dr_grpo`` or ``dapo``: the normaliser of the clipped token loss;
-    ``cispo``, ``sapo``, ``vespo`` or ``luspo``: another bound on the probability ratio in place of
-    the clip. While each batch serves one step the ratio is 1, and the gradients of dapo, cispo and
-    vespo are one, as are those of grpo and sapo, and up to a constant of dr_grpo and luspo."""
-    scale_rewards: str
-    """``none``: mean-centred advantages; ``group`` or ``batch``: divided by that SD."""
-    beta: float
-    """Weight of the KL penalty to the base policy."""
-    epsilon: float
-    """Lower clip range of the probability ratio; not read by cispo, sapo and vespo."""
-    epsilon_high: float
-    """Upper clip range of the probability ratio, under cispo the largest ratio itself (5 in its
-    recommended setting); not read by sapo and vespo."""
-    num_iterations: int
-    """Optimizer passes over one batch of completions."""
-    importance_sampling_level: str
-    """``token`` or ``sequence``."""
-    mask_truncated_completions: bool
-    """Leave completions without an end token out of the loss."""
-    entropy_shaping: EntropyShaping = field(default_factory=EntropyShaping)
-    """Larger advantages for tokens of high entropy; off by default."""
-    top_entropy_quantile: float = 1.0
-    """Share of the tokens of a micro-batch, those of highest entropy, that the policy gradient is
-    taken over; 1: all (Wang et al. 2025, "Beyond the 80/20 Rule", arXiv:2506.01939, take 0.2)."""
+    """Sequences per forward pass; null: the whole step at once."""
     lr_scheduler_type: str
     """``constant``, ``linear``, ``cosine``, ``constant_with_warmup``; the horizon is ``steps``."""
     warmup_steps: int
@@ -99,55 +39,26 @@ class GrpoObjective:
     max_grad_norm: float
     """Gradient norm clip of the run; 0 switches it off."""
     temperature: float
-    """Sampling temperature, in training and in sampled evaluation."""
-    no_signal_steps: int
-    """A run whose first so many steps hold no group of unequal rewards ends as ``no_signal``."""
+    """Sampling temperature of the held-out evaluation, and of training where it samples."""
 
     def __post_init__(self) -> None:
         rate = self.learning_rate
         require(math.isfinite(rate) and rate > 0, "objective.learning_rate > 0", learning_rate=rate)
-        for name in ("steps", "prompts_per_step", "num_iterations", "no_signal_steps"):
+        for name in ("steps", "prompts_per_step"):
             value = getattr(self, name)
             require(value >= 1, f"objective.{name} >= 1", **{name: value})
-        require(
-            self.num_generations >= 2,
-            "objective.num_generations >= 2 (a group of one has no advantage)",
-            num_generations=self.num_generations,
-        )
-        require_one_of("objective.loss_type", self.loss_type, LOSS_TYPES)
-        require_one_of("objective.scale_rewards", self.scale_rewards, SCALE_REWARDS)
         require_one_of("objective.lr_scheduler_type", self.lr_scheduler_type, SCHEDULES)
-        level = self.importance_sampling_level
-        require_one_of("objective.importance_sampling_level", level, ("token", "sequence"))
-        for name in ("beta", "weight_decay", "warmup_steps", "max_grad_norm"):
+        for name in ("weight_decay", "warmup_steps", "max_grad_norm"):
             value = getattr(self, name)
             require(value >= 0, f"objective.{name} >= 0", **{name: value})
-        for name in ("epsilon", "epsilon_high", "temperature", "adam_epsilon"):
+        for name in ("temperature", "adam_epsilon"):
             value = getattr(self, name)
             require(value > 0, f"objective.{name} > 0", **{name: value})
         for name in ("adam_beta1", "adam_beta2"):
             value = getattr(self, name)
             require(0 <= value < 1, f"0 <= objective.{name} < 1", **{name: value})
-        quantile = self.top_entropy_quantile
-        within = 0 < quantile <= 1
-        require(within, "0 < objective.top_entropy_quantile <= 1", top_entropy_quantile=quantile)
-        self._check_loss()
         self._check_warmup()
         self._check_batch()
-
-    def _check_loss(self) -> None:
-        level = LEVEL_OF_LOSS.get(self.loss_type, self.importance_sampling_level)
-        if self.importance_sampling_level != level:
-            raise ValueError(
-                f"objective.loss_type={self.loss_type} needs objective.importance_sampling_level="
-                f"{level}, got {self.importance_sampling_level}"
-            )
-        if self.loss_type == "cispo":
-            require(
-                self.epsilon_high >= 1,
-                "objective.epsilon_high >= 1 (under loss_type=cispo the largest ratio itself)",
-                epsilon_high=self.epsilon_high,
-            )
 
     def _check_warmup(self) -> None:
         warms_up = self.lr_scheduler_type != "constant"
@@ -160,25 +71,17 @@ class GrpoObjective:
             raise ValueError("lr_scheduler_type=constant_with_warmup needs warmup_steps >= 1")
 
     def _check_batch(self) -> None:
-        rows, micro = self.completions_per_step, self.micro_batch_size
+        rows, micro = self.rows_per_step, self.micro_batch_size
         if micro is not None and (micro < 1 or rows % micro != 0):
             raise ValueError(
-                "objective.micro_batch_size must divide prompts_per_step x num_generations = "
-                f"{self.prompts_per_step} x {self.num_generations} = {rows}, got {micro}"
+                f"objective.micro_batch_size must divide {self._rows_are()} = {rows}, got {micro}"
             )
 
     @property
-    def completions_per_step(self) -> int:
-        """Completions behind one optimizer step."""
-        return self.prompts_per_step * self.num_generations
+    def rows_per_step(self) -> int:
+        """Sequences behind one optimizer step."""
+        return self.prompts_per_step
 
-
-def objective_from_dict(data: dict[str, Any]) -> GrpoObjective:
-    """The objective that :func:`dataclasses.asdict` made ``data`` of.
-
-    Raises:
-        TypeError: for missing or unknown keys.
-        ValueError: if a law does not hold.
-    """
-    shaping = EntropyShaping(**data.get("entropy_shaping", {}))
-    return GrpoObjective(**{**data, "entropy_shaping": shaping})
+    def _rows_are(self) -> str:
+        """How the law of micro-batches names :attr:`rows_per_step`."""
+        return "prompts_per_step"

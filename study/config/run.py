@@ -6,10 +6,14 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
+from study.config.grpo import EntropyShaping, GrpoObjective
 from study.config.laws import check_seed, require, require_one_of
 from study.config.method import METHODS, MethodConfig
-from study.config.objective import GrpoObjective, objective_from_dict
+from study.config.objective import Objective
+from study.config.sft import SftObjective
 from study.config.task import TASKS, TaskConfig
+
+OBJECTIVES: dict[str, type[Objective]] = {"grpo": GrpoObjective, "sft": SftObjective}
 
 
 @dataclass(kw_only=True)
@@ -65,7 +69,7 @@ class EngineConfig:
 
     name: str
     """``packed``: compatible runs together in one process; ``trl``: one run per process through
-    TRL's GRPOTrainer; ``auto``: packed if every arm qualifies, else trl."""
+    TRL's GRPOTrainer or SFTTrainer; ``auto``: packed if every arm qualifies, else trl."""
     pack_size: int | None = None
     """Most runs that a process trains at once; null: the planner's cost model decides."""
 
@@ -87,7 +91,7 @@ class RunConfig:
     model: ModelConfig
     method: MethodConfig
     task: TaskConfig
-    objective: GrpoObjective
+    objective: Objective
     evaluation: EvaluationConfig
     engine: EngineConfig
     seed: int
@@ -118,11 +122,26 @@ class RunConfig:
             )
 
 
+def objective_from_dict(data: dict[str, Any]) -> Objective:
+    """The objective that :func:`dataclasses.asdict` made ``data`` of.
+
+    Raises:
+        KeyError: for an unknown name.
+        TypeError: for missing or unknown keys.
+        ValueError: if a law does not hold.
+    """
+    kind = OBJECTIVES[data["name"]]
+    if kind is GrpoObjective:
+        shaping = EntropyShaping(**data.get("entropy_shaping", {}))
+        return GrpoObjective(**{**data, "entropy_shaping": shaping})
+    return kind(**data)
+
+
 def run_config_from_dict(data: dict[str, Any]) -> RunConfig:
     """Build a :class:`RunConfig` from what :func:`dataclasses.asdict` made of one.
 
     Raises:
-        KeyError: for an unknown method or task name.
+        KeyError: for an unknown method, task or objective name.
         TypeError: for missing or unknown keys.
         ValueError: if a law does not hold.
     """

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from study.config import GrpoObjective
 from study.plan import best, refine
 from study.plan.ablate import runs_in_all
 from study.plan.arms import Arm
@@ -150,13 +151,20 @@ def _arm_bill(arm: Arm, name: str, search: int, report: int, seconds: float | No
 def run_flops(arm: Arm) -> float:
     """FLOPs of one run's training and rollouts at most (completions counted at full length)."""
     objective, longest = arm.config.objective, _longest(arm)
+    trained = Sequences.trained([longest]) * _trained(arm)
+    flops = train_flops(arm.config.method, arm.target_modules, arm.model, trained)
+    if isinstance(objective, GrpoObjective):
+        flops += _rollout_flops(arm, objective)
+    return flops
+
+
+def _rollout_flops(arm: Arm, objective: GrpoObjective) -> float:
+    """FLOPs of drawing a run's completions, and of passes that only score them."""
     batches = math.ceil(objective.steps / objective.num_iterations)
-    drawn = batches * objective.completions_per_step
+    drawn = batches * objective.rows_per_step
     scored = drawn * scoring_passes(objective.beta, objective.num_iterations)
-    one_drawn, one_read = Sequences.sampled([longest]), Sequences.trained([longest])
-    trained = one_read * _trained(arm)
-    train = train_flops(arm.config.method, arm.target_modules, arm.model, trained)
-    return train + forward_flops(arm.model, one_drawn * drawn + one_read * scored)
+    one_drawn, one_read = Sequences.sampled([_longest(arm)]), Sequences.trained([_longest(arm)])
+    return forward_flops(arm.model, one_drawn * drawn + one_read * scored)
 
 
 def evaluation_flops(arm: Arm) -> float:
@@ -170,8 +178,8 @@ def _longest(arm: Arm) -> tuple[int, int]:
 
 
 def _trained(arm: Arm) -> int:
-    """Completions that one run trains on, each time counted."""
-    return arm.config.objective.steps * arm.config.objective.completions_per_step
+    """Sequences that one run trains on, each time counted."""
+    return arm.config.objective.steps * arm.config.objective.rows_per_step
 
 
 def _evaluated(arm: Arm) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from study.config import LoraMethod, RunConfig
+from study.config import GrpoObjective, LoraMethod, RunConfig
 from study.plan.description import Description
 
 
@@ -25,6 +25,7 @@ def run_facts(
     """
     method, objective = config.method, config.objective
     lora = method if isinstance(method, LoraMethod) else None
+    grpo = objective if isinstance(objective, GrpoObjective) else None
     return {
         "method": method.name,
         "lora_rank": lora.rank if lora else None,
@@ -33,7 +34,7 @@ def run_facts(
         "target_modules": list(target_modules),
         "learning_rate": objective.learning_rate,
         "prompts_per_step": objective.prompts_per_step,
-        "num_generations": objective.num_generations,
+        "num_generations": grpo.num_generations if grpo else None,
         "objective": objective.name,
         "task": config.task.label,
         "model": config.model.name,

@@ -7,7 +7,7 @@ import json
 from dataclasses import asdict
 from typing import Any
 
-from study.config import GrpoObjective, LoraMethod, RunConfig
+from study.config import GrpoObjective, LoraMethod, Objective, RunConfig
 from study.plan.description import Description
 
 IDENTITY_VERSION = 1
@@ -47,15 +47,16 @@ def arm_identity(
     }
 
 
-def _objective(objective: GrpoObjective) -> dict[str, Any]:
+def _objective(objective: Objective) -> dict[str, Any]:
     """What defines the loss; settings younger than the identity only where they change a result,
     so that no run gets another id.
     """
     unused = {"learning_rate"}
-    if not objective.entropy_shaping.is_on:
-        unused.add("entropy_shaping")
-    if objective.top_entropy_quantile == 1:
-        unused.add("top_entropy_quantile")
+    if isinstance(objective, GrpoObjective):
+        if not objective.entropy_shaping.is_on:
+            unused.add("entropy_shaping")
+        if objective.top_entropy_quantile == 1:
+            unused.add("top_entropy_quantile")
     return {key: value for key, value in asdict(objective).items() if key not in unused}
 
 

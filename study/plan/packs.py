@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from fractions import Fraction
 from functools import cache
 
-from study.config import RunConfig
+from study.config import GrpoObjective, RunConfig
 from study.plan.arms import Arm
 from study.plan.description import Description
 from study.plan.experiment import Plan, PlannedRun
@@ -46,7 +46,7 @@ def pack_size(arm: Arm) -> int:
     """Runs of ``arm`` that one process trains at once, by the cost model of this module."""
     if arm.config.engine.name == "trl":
         return 1
-    by_rows = ROWS // arm.config.objective.completions_per_step
+    by_rows = ROWS // arm.config.objective.rows_per_step
     by_memory = int(LANE_BYTES / (STATE_BYTES_PER_PARAM * arm.trainable_params))
     return max(1, min(MOST_RUNS, by_rows, by_memory))
 
@@ -125,10 +125,11 @@ def packed_refusal(config: RunConfig, model: Description) -> str:
         The reason, naming the setting; empty if the run qualifies.
     """
     objective = config.objective
-    if objective.beta > 0:
-        return f"sets objective.beta={objective.beta:g}"
-    if objective.loss_type not in PACKED_LOSSES:
-        return f"sets objective.loss_type={objective.loss_type}"
+    if isinstance(objective, GrpoObjective):
+        if objective.beta > 0:
+            return f"sets objective.beta={objective.beta:g}"
+        if objective.loss_type not in PACKED_LOSSES:
+            return f"sets objective.loss_type={objective.loss_type}"
     if config.model.dtype != "float32":
         return f"sets model.dtype={config.model.dtype}"
     return model.packed_refusal

@@ -35,7 +35,8 @@ class Record:
     """Full names of the adapted modules, sorted; empty under full fine-tuning."""
     learning_rate: float
     prompts_per_step: int
-    num_generations: int
+    num_generations: int | None
+    """Completions a prompt; None where none are drawn (supervised fine-tuning)."""
     objective: str
     task: str
     model: str

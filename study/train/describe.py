@@ -4,11 +4,10 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from study.config import RunConfig
+from study.config import RunConfig, SftObjective
 from study.plan.description import Description
 from study.tasks.base import Problem, Task
 from study.tasks.loading import load_task
-from study.train.arguments import grpo_arguments
 from study.train.models import (
     HASH_LENGTH,
     empty_model,
@@ -19,6 +18,8 @@ from study.train.models import (
 )
 from study.train.packed.support import refusal
 from study.train.quiet import quiet_libraries
+from study.train.solutions import solution_ids
+from study.train.trl.arguments import trainer_arguments
 
 
 def describe(config: RunConfig) -> Description:
@@ -28,18 +29,21 @@ def describe(config: RunConfig) -> Description:
 
     Raises:
         ValueError: If the model directory or the task is not usable, or TRL refuses the
-            objective's settings.
+            objective's settings, or the task's solutions do not fit.
     """
     with quiet_libraries():
         return _describe(config)
 
 
 def _describe(config: RunConfig) -> Description:
-    grpo_arguments(config, output_dir="unused")
+    trainer_arguments(config, output_dir="unused")
     model = empty_model(config.model)
     tokenizer = load_tokenizer(config.model)
-    task = load_task(config.task)
+    task, completion = load_task(config.task), config.task.max_completion_length
     problems = run_problems(config, task)
+    supervised = isinstance(config.objective, SftObjective)
+    if supervised:
+        solution_ids(problems[: config.task.train_prompts], tokenizer, completion)
     texts = [problem.prompt for problem in problems]
     answers = [problem.answer for problem in problems]
     longest_prompt = max(len(ids) for ids in tokenizer(texts)["input_ids"])
@@ -51,8 +55,8 @@ def _describe(config: RunConfig) -> Description:
         total_params=sum(parameter.numel() for parameter in model.parameters()),
         max_prompt_tokens=longest_prompt,
         unknown_characters=unknown_characters(tokenizer, [*texts, *answers, task.sample_text()]),
-        data_revision=data_revision(problems),
-        packed_refusal=refusal(model, longest_prompt + config.task.max_completion_length),
+        data_revision=data_revision(problems, with_solutions=supervised),
+        packed_refusal=refusal(model, longest_prompt + completion),
     )
 
 
@@ -70,11 +74,18 @@ def run_problems(config: RunConfig, task: Task) -> list[Problem]:
     ]
 
 
-def data_revision(problems: Iterable[Problem]) -> str:
-    """Returns the SHA-256 of the problems' ids, prompts and answers, shortened to 16 digits."""
+def data_revision(problems: Iterable[Problem], *, with_solutions: bool) -> str:
+    """Returns the SHA-256 of the problems' ids, prompts and answers, shortened to 16 digits.
+
+    Args:
+        problems: The problems.
+        with_solutions: Whether their worked solutions are trained on, and so count too.
+    """
     digest = hashlib.sha256()
     for problem in problems:
-        digest.update(repr((problem.prompt_id, problem.prompt, problem.answer)).encode())
+        content: tuple[str, ...] = (problem.prompt_id, problem.prompt, problem.answer)
+        content += (problem.solution,) if with_solutions else ()
+        digest.update(repr(content).encode())
     return digest.hexdigest()[:HASH_LENGTH]
 
 

@@ -94,10 +94,10 @@ class HealthMonitor:
 
     Attributes:
         no_signal_steps: A run whose first so many steps hold no group with unequal rewards
-            ends as `no_signal`.
+            ends as `no_signal`; None where there are no rewards.
     """
 
-    no_signal_steps: int
+    no_signal_steps: int | None
     _signal_seen: bool = False
     _last: deque[StepHealth] = field(default_factory=lambda: deque(maxlen=FLAG_WINDOW))
 
@@ -117,7 +117,8 @@ class HealthMonitor:
         ):
             if not healthy:
                 raise Diverged(f"non-finite {name} at step {step.step}")
-        if not self._signal_seen and step.step >= self.no_signal_steps:
+        patience = self.no_signal_steps
+        if patience is not None and not self._signal_seen and step.step >= patience:
             raise NoSignal(f"no group with unequal rewards in the first {step.step} steps")
 
     def flags(self, scorer_errors: int) -> list[str]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from study.config import GrpoObjective
 from study.plan.flops import Sequences, forward_flops, scoring_passes, train_flops
 from study.train.checkpoint import kept_bytes
 from study.train.engine import Evaluation, Outcome, RunSpec, Sink
 from study.train.health import HealthMonitor, Pruned, StepHealth
-from study.train.rewards import Scorer, TaskReward
+from study.train.rewards import Scorer
 from study.train.score import run_scores
-from study.train.tally import Tally, named_metrics, peak_memory
+from study.train.tally import BatchSource, Tally, named_metrics, peak_memory
 
 ASK_EVERY = 5
 """Steps between two questions to early stopping: what decides may arrive after an evaluation, from
@@ -25,20 +26,23 @@ class Ledger:
         evaluations: Held-out evaluations so far, the one at step 0 first.
     """
 
-    def __init__(self, spec: RunSpec, sink: Sink, scorer: Scorer, reward: TaskReward) -> None:
+    def __init__(self, spec: RunSpec, sink: Sink, scorer: Scorer, source: BatchSource) -> None:
         """Opens the books.
 
         Args:
             spec: The run.
             sink: Where metrics and evaluations go.
             scorer: What scores its completions; its errors are counted.
-            reward: Its reward function, which knows the last batch.
+            source: What knows the current batch.
         """
         objective = spec.config.objective
         self.evaluations: list[Evaluation] = []
-        self._spec, self._sink, self._scorer, self._reward = spec, sink, scorer, reward
-        self._tally = Tally(objective.num_iterations)
-        self._health = HealthMonitor(min(objective.no_signal_steps, objective.steps))
+        self._spec, self._sink, self._scorer, self._source = spec, sink, scorer, source
+        self._grpo = objective if isinstance(objective, GrpoObjective) else None
+        self._tally = Tally(self._grpo.num_iterations if self._grpo else 1)
+        self._health = HealthMonitor(
+            min(self._grpo.no_signal_steps, objective.steps) if self._grpo else None
+        )
         self._clipped_ratio = 0.0
         self._evaluated = spec.config.evaluation.steps(objective.steps)
 
@@ -53,10 +57,10 @@ class Ledger:
         Raises:
             RunEnded: If the run ends with this step.
         """
-        batch = self._reward.batch
-        assert batch is not None, "a step trains on a scored batch"
+        batch = self._source.batch
+        assert batch is not None, "a step trains on a batch"
         metrics = named_metrics(logs)
-        if self._tally.add(batch):
+        if self._tally.add(batch) and batch.completions:
             metrics["train/correct"] = batch.correct / batch.completions
             metrics["train/reward_bits"] = batch.bits
             self._clipped_ratio = float(logs["completions/clipped_ratio"])
@@ -71,7 +75,7 @@ class Ledger:
                 grad_norm=float(logs["grad_norm"]),
                 weights_finite=weights_finite,
                 unequal_groups=batch.unequal_groups,
-                all_correct=batch.correct == batch.completions,
+                all_correct=0 < batch.completions == batch.correct,
                 clipped_ratio=self._clipped_ratio,
             )
         )
@@ -119,7 +123,7 @@ class Ledger:
             steps_done=self._tally.steps,
             episodes=self._tally.episodes,
             train_tokens=self._tally.trained.tokens,
-            generated_tokens=self._reward.generated_tokens,
+            generated_tokens=self._source.generated_tokens,
             train_flops=self._train_flops(),
             rollout_flops=self._rollout_flops(),
             wall_time_s=seconds,
@@ -130,22 +134,29 @@ class Ledger:
 
     def _train_flops(self) -> float:
         """FLOPs of the steps so far, forward passes that only score a batch included."""
-        spec, objective, tally = self._spec, self._spec.config.objective, self._tally
-        scored = tally.read * scoring_passes(objective.beta, objective.num_iterations)
-        train = train_flops(spec.config.method, spec.target_modules, spec.model, tally.trained)
-        return train + forward_flops(spec.model, scored)
+        spec, grpo, tally = self._spec, self._grpo, self._tally
+        flops = train_flops(spec.config.method, spec.target_modules, spec.model, tally.trained)
+        if grpo is not None:
+            scored = tally.read * scoring_passes(grpo.beta, grpo.num_iterations)
+            flops += forward_flops(spec.model, scored)
+        return flops
 
     def _rollout_flops(self) -> float:
         return forward_flops(self._spec.model, self._tally.sampled)
 
     def _probes(self) -> dict[str, Any]:
         """What the records have no fields for: what it cost besides training, and rewards."""
-        tally = self._tally
         work = sum((evaluation.work for evaluation in self.evaluations), Sequences())
         weights = kept_bytes(self._spec.directory)
         return {
             **({"weights_bytes": weights} if weights else {}),
             "evaluation_flops": forward_flops(self._spec.model, work),
+            **(self._rewards() if self._grpo else {}),
+        }
+
+    def _rewards(self) -> dict[str, Any]:
+        tally = self._tally
+        return {
             "reward_bits": tally.bits,
             "reward_values": len(tally.rewards),
             "groups": tally.prompts,

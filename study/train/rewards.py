@@ -1,5 +1,7 @@
 """From completions to rewards: one guarded scorer, and the one reward function that TRL gets."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,11 +16,11 @@ MAX_ERROR_SHARE = 0.5  # of one batch of completions
 
 @dataclass(frozen=True)
 class Batch:
-    """What one generated batch showed.
+    """What the batch of a step showed.
 
     Attributes:
-        completions: Number of completions.
-        prompts: Number of groups.
+        completions: Number of completions that were drawn.
+        prompts: Number of prompts.
         correct: Number of correct completions.
         unequal_groups: Groups with unequal rewards.
         rewards: The different rewards.
@@ -35,6 +37,24 @@ class Batch:
     bits: float
     sampled: Sequences
     trained: Sequences
+
+    @classmethod
+    def of_solutions(cls, lengths: Sequence[tuple[int, int]]) -> Batch:
+        """A batch of worked solutions, from which nothing is drawn and nothing scored.
+
+        Args:
+            lengths: Tokens of each prompt and of its solution.
+        """
+        return cls(
+            completions=0,
+            prompts=len(lengths),
+            correct=0,
+            unequal_groups=0,
+            rewards=frozenset(),
+            bits=0.0,
+            sampled=Sequences(),
+            trained=Sequences.trained(lengths),
+        )
 
 
 def completion_text(completion: Any) -> str:

@@ -4,7 +4,7 @@ import math
 import resource
 import sys
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 
@@ -19,6 +19,7 @@ METRIC_NAMES = {
     "reward_std": "train/reward_std",
     "frac_reward_zero_std": "train/frac_reward_zero_std",
     "entropy": "train/entropy",
+    "mean_token_accuracy": "train/token_accuracy",
     "kl": "train/kl",
     "clip_ratio/region_mean": "train/clip_fraction",
     "completions/mean_length": "train/completion_length",
@@ -42,12 +43,24 @@ def named_metrics(logs: Mapping[str, Any]) -> dict[str, float]:
     }
 
 
+class BatchSource(Protocol):
+    """What knows the batches of a run: its reward function, or its solutions.
+
+    Attributes:
+        batch: The current step's; None before the first.
+        generated_tokens: Completion tokens drawn so far.
+    """
+
+    batch: Batch | None
+    generated_tokens: int
+
+
 class Tally:
     """Counts over the optimizer steps of one run.
 
     Attributes:
         steps: Optimizer steps done.
-        prompts: Prompts that were trained on, each counted once for each time it was sampled.
+        prompts: Prompts that were trained on, each counted once for each time a batch held it.
         episodes: Completions that were trained on, each counted once.
         sampled: Their prompts and they, as they were drawn.
         read: The same as one pass reads them.
@@ -61,7 +74,7 @@ class Tally:
         """Builds the tally.
 
         Args:
-            num_iterations: Optimizer steps for each generated batch.
+            num_iterations: Optimizer steps for each batch.
         """
         self.steps = self.prompts = self.episodes = self.unequal_groups = 0
         self.sampled = self.read = self.trained = Sequences()

@@ -84,7 +84,8 @@ def run(
 
 
 def _description(config: RunConfig) -> Description:
-    key = repr((config.model, config.task, config.evaluation.eval_prompts, _tasks()))
+    data = (config.task, config.evaluation.eval_prompts, config.objective.name)
+    key = repr((config.model, *data, _tasks()))
     if key not in _DESCRIPTIONS:
         _DESCRIPTIONS[key] = describe(config)
     return _DESCRIPTIONS[key]

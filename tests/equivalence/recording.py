@@ -14,17 +14,18 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from study.config import LoraMethod, RunConfig
+from study.config import LoraMethod, RunConfig, SftObjective
 from study.tasks.base import Problem, Score
 from study.train.engine import Evaluation, Outcome, RunSpec
 from study.train.rewards import Scorer, TaskReward
+from study.train.solutions import Solutions
 
 FREE_KEYS = ("wall_time_s", "peak_memory_bytes", "run_id")  # of an outcome: not part of the result
 
 
 @dataclasses.dataclass(frozen=True)
 class Batch:
-    """One generated batch: the problem of each row and the tokens that were drawn for it."""
+    """One batch: the problem of each row and the tokens drawn for it, or of its solution."""
 
     problems: list[int]
     tokens: list[list[int]]
@@ -120,16 +121,32 @@ class RecordingSink:
 
 @contextlib.contextmanager
 def recorded_rewards(sink: RecordingSink) -> Iterator[None]:
-    """Records every scored batch and text. Runs build their rewards in the order they enter."""
+    """Records every batch and scored text. Runs build their scorers in the order they enter."""
     entered = iter(sink.runs.values())
     owner: dict[int, Recording] = {}
     kept: list[object] = []  # an id is only unique while its object lives
-    build, reward, score = TaskReward.__init__, TaskReward.__call__, Scorer.__call__
+    enter, build, reward = Scorer.__init__, TaskReward.__init__, TaskReward.__call__
+    score, learn, read = Scorer.__call__, Solutions.__init__, Solutions.read
+
+    def entering(self: Scorer, *args: Any) -> None:
+        enter(self, *args)
+        owner[id(self)] = next(entered)
+        kept.append(self)
 
     def building(self: TaskReward, scorer: Scorer, *args: Any, **kwargs: Any) -> None:
         build(self, scorer, *args, **kwargs)
-        owner[id(self)] = owner[id(scorer)] = next(entered)
-        kept.extend((self, scorer))
+        owner[id(self)] = owner[id(scorer)]
+        kept.append(self)
+
+    def learning(self: Solutions, *args: Any) -> None:
+        learn(self, *args)
+        owner[id(self)] = owner[id(kept[-1])]  # a run's scorer comes right before
+        kept.append(self)
+
+    def reading(self: Solutions, chosen: Sequence[int]) -> None:
+        tokens = [self.completions[index] for index in chosen]
+        owner[id(self)].batches.append(Batch(list(chosen), tokens))
+        read(self, chosen)
 
     def rewarding(self: TaskReward, **columns: Any) -> list[float]:
         tokens = [list(map(int, ids)) for ids in columns["completion_ids"]]
@@ -141,6 +158,9 @@ def recorded_rewards(sink: RecordingSink) -> Iterator[None]:
         return score(self, problems, texts)
 
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Scorer, "__init__", entering)
+        patch.setattr(Solutions, "__init__", learning)
+        patch.setattr(Solutions, "read", reading)
         patch.setattr(TaskReward, "__init__", building)
         patch.setattr(TaskReward, "__call__", rewarding)
         patch.setattr(Scorer, "__call__", scoring)
@@ -150,6 +170,9 @@ def recorded_rewards(sink: RecordingSink) -> Iterator[None]:
 def check_recording(recording: Recording) -> None:
     """Checks that the batches are those of the run: lengths as logged, one end."""
     assert len(recording.ends) == 1, f"{recording.spec.run_id} ended {len(recording.ends)} times"
+    if isinstance(recording.config.objective, SftObjective):
+        assert len(recording.batches) == len(recording.steps)
+        return
     logged = recording.curve("train/completion_length")
     lengths = [[len(ids) for ids in batch.tokens] for batch in recording.batches]
     means = [sum(rows) / len(rows) for rows in lengths]

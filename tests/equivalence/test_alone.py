@@ -135,7 +135,7 @@ def test_a_neighbour_whose_attempt_fails_on_the_way(monkeypatch):
 
     def failing(self: TaskReward, **columns: Any) -> list[float]:
         found = reward(self, **columns)
-        if len(found) == NARROW.objective.completions_per_step and self.generated_tokens > 40:
+        if len(found) == NARROW.objective.rows_per_step and self.generated_tokens > 40:
             raise RuntimeError("the scorer is out of order")
         return found
 

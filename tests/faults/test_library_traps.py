@@ -93,7 +93,7 @@ def test_a_grid_that_grows_beyond_its_bounds_keeps_every_trial(
 @pytest.mark.integration
 @pytest.mark.timeout(120)
 def test_whatever_batch_passes_our_law_is_taken_by_trl(tmp_path: Path) -> None:
-    from study.train.arguments import grpo_arguments
+    from study.train.trl.arguments import grpo_arguments
     from tests.plans import objective, run_config
 
     for prompts, group in itertools.product((1, 2, 3, 5), (2, 3, 8)):

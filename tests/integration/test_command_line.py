@@ -180,7 +180,7 @@ def wandb_records(data: bytes) -> Iterator[Any]:
         (["-m", "engine=trl,packed"], "are the same configuration"),
         (
             ["-m", "experiment=quickstart", '+experiment.arms.x=["engine=trl"]'],
-            "and not objective.learning_rate or seed or engine, got 'engine=trl'",
+            "and not objective.learning_rate or seed or engine or probes, got 'engine=trl'",
         ),
     ],
 )
@@ -289,3 +289,28 @@ def test_ctrl_c_says_how_to_resume_and_leaves_no_process(tmp_path: Path) -> None
     assert len(ids) == 4
     mirrored = (tmp_path / "interrupted").glob("wandb/offline-run-*/run-*.wandb")
     assert {path.stem.removeprefix("run-interrupted-") for path in mirrored} == ids
+
+
+def test_supervised_runs_and_those_of_grpo_are_one_sweep(tmp_path: Path) -> None:
+    arguments = ["-m", "method=lora,full", "objective=sft,grpo", *TINY, f"runs_dir={tmp_path}"]
+    arguments += ["name=both", "seed=0,1"]
+    arguments.remove("objective.num_generations=4")
+    done = run("study", *arguments)
+    assert done.returncode == 0, done.stderr
+    assert "engine: packed" in done.stdout
+    found = records(tmp_path / "both")
+    drawn = {(r["objective"], r["num_generations"], r["episodes"]) for r in found}
+    assert drawn == {("sft", None, 0), ("grpo", 8, 4 * 2 * 8)}
+    assert all(r["train_tokens"] > 0 and r["score_final"] is not None for r in found)
+    report = run("analysis", "report", str(tmp_path / "both"))
+    assert report.returncode == 0, report.stderr
+    text = (tmp_path / "both" / "report" / "index.html").read_text()
+    assert "sft (next-token prediction on worked solutions" in text
+    assert len((tmp_path / "both" / "report" / "excluded.csv").read_text().splitlines()) == 1
+
+
+def test_solutions_that_do_not_fit_are_refused_before_any_weights(tmp_path: Path) -> None:
+    done = run("study", "objective=sft", "task.max_completion_length=5", f"runs_dir={tmp_path}")
+    assert done.returncode == 2
+    assert "must hold every worked solution under objective=sft" in done.stderr
+    assert "Traceback" not in done.stderr

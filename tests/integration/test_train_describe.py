@@ -11,9 +11,9 @@ from trl import GRPOConfig
 
 from study.config import ModelConfig
 from study.train import arguments
-from study.train.arguments import grpo_arguments
 from study.train.describe import describe, unknown_characters
 from study.train.models import load_tokenizer
+from study.train.trl.arguments import grpo_arguments
 
 pytestmark = pytest.mark.integration
 

@@ -69,8 +69,8 @@ def _label(run: PlannedRun) -> str:
 
 def _rung(plan: Plan, settings: EarlyStoppingConfig, run: PlannedRun, curve: Curve) -> int | None:
     """Episodes of the last rung that a curve has reached."""
-    each = [arm.config.objective.completions_per_step for arm in plan.arms.values()]
-    each += [arm.config.objective.completions_per_step for arm in plan.reserve.values()]
+    each = [arm.config.objective.rows_per_step for arm in plan.arms.values()]
+    each += [arm.config.objective.rows_per_step for arm in plan.reserve.values()]
     rung, done = settings.grace_steps * min(each), max(curve, default=0) * _episodes(plan, run)
     if done < rung:
         return None
@@ -93,4 +93,4 @@ def _accuracy(
 
 def _episodes(plan: Plan, run: PlannedRun) -> int:
     """Completions that a run trains on in a step."""
-    return plan.arms[run.arm].config.objective.completions_per_step
+    return plan.arms[run.arm].config.objective.rows_per_step

@@ -31,6 +31,7 @@ class Micro:
             has one ratio and one advantage.
         entropy: Mean entropy of its tokens' distributions, in nats: the rollout's, and where one
             batch serves several steps that of the last pass.
+        accuracy: Share of its tokens that were the likeliest, under supervised fine-tuning.
     """
 
     rows: list[int]
@@ -40,6 +41,7 @@ class Micro:
     loss: float = 0.0
     clipped: float = 0.0
     entropy: float = 0.0
+    accuracy: float = 0.0
 
 
 class StepBatch:

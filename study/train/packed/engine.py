@@ -109,7 +109,7 @@ class _Pack:
     def _step(self, lanes: list[Lane]) -> None:
         """One optimizer step of each lane of a chunk."""
         began = time.perf_counter()
-        self._sample([lane for lane in lanes if lane.generates])
+        self._begin(lanes)
         lanes = [lane for lane in lanes if lane in self.lanes]
         for number in range(max((len(lane.batch.micros) for lane in lanes), default=0)):
             work = [lane for lane in lanes if number < len(lane.batch.micros)]
@@ -119,18 +119,19 @@ class _Pack:
             with self._guarded(lane.spec.run_id):
                 lane.end_step()
 
-    def _sample(self, lanes: list[Lane]) -> None:
-        """New completions for lanes that need them, scored."""
-        if not lanes:
+    def _begin(self, lanes: list[Lane]) -> None:
+        """Begins a step of lanes: those that need completions get new ones, scored."""
+        requests = {lane.spec.run_id: lane.request() for lane in lanes}
+        wanted = {run_id: request for run_id, request in requests.items() if request is not None}
+        if not wanted:
             return
-        requests = [lane.request() for lane in lanes]
         longest = lanes[0].config.task.max_completion_length
-        found = complete(self.model, requests, self.shared.end, longest)
-        for lane, completions in zip(lanes, found, strict=True):
-            with self._guarded(lane.spec.run_id):
+        found = complete(self.model, list(wanted.values()), self.shared.end, longest)
+        for run_id, completions in zip(wanted, found, strict=True):
+            with self._guarded(run_id):
                 if not completions.finite:
                     raise Diverged("sampling probabilities are not finite")
-                lane.take(completions)
+                self._lane(run_id).take(completions)
 
     def _evaluate(self, lanes: list[Lane]) -> None:
         """Evaluates lanes, asks for each whether it goes on, and ends those at their last step."""

@@ -11,16 +11,65 @@ row (TRL 1.16, ``GRPOTrainer._compute_loss``):
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from study.config import GrpoObjective
+from study.config import GrpoObjective, Objective
 
 STD_FLOOR = 1e-4
 """Added to the standard deviation that divides advantages, as in TRL."""
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What a training pass reads of a lane's objective; as it is here, that of a likelihood.
+
+    With advantage 1, no bounds and the ratio of a policy to itself, the gradient of
+    :func:`token_losses` is that of the negative log-likelihood.
+    """
+
+    is_likelihood: bool = True
+    temperature: float = 1.0
+    low: float = 0.0
+    """Smallest ratio."""
+    high: float = math.inf
+    """Largest ratio."""
+    by_row: bool = False
+    """Whether a whole row has one ratio (``importance_sampling_level=sequence``)."""
+    alpha: float = 0.0
+    """Of entropy shaping; 0: off."""
+    kappa: float = 2.0
+    entropy_share: float = 1.0
+    """``top_entropy_quantile``."""
+    reuses: bool = False
+    """Whether one batch serves several steps."""
+
+    @classmethod
+    def of(cls, objective: Objective) -> Terms:
+        """The terms of an objective."""
+        if not isinstance(objective, GrpoObjective):
+            return cls()
+        return cls(
+            is_likelihood=False,
+            temperature=objective.temperature,
+            low=1 - objective.epsilon,
+            high=1 + objective.epsilon_high,
+            by_row=objective.importance_sampling_level == "sequence",
+            alpha=objective.entropy_shaping.alpha,
+            kappa=objective.entropy_shaping.kappa,
+            entropy_share=objective.top_entropy_quantile,
+            reuses=objective.num_iterations > 1,
+        )
+
+    @property
+    def reads_entropy(self) -> bool:
+        """Whether the loss or the metrics of a pass need the entropy of each token."""
+        return self.is_likelihood or self.reuses or self.alpha > 0 or self.entropy_share < 1
 
 
 def advantages(rewards: Tensor, objective: GrpoObjective) -> tuple[Tensor, Tensor]:

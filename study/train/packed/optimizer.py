@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from transformers import get_scheduler
 
-from study.config import GrpoObjective
+from study.config import Objective
 from study.train.packed.weights import LaneWeights
 
 NORM_FLOOR = 1e-6
@@ -16,7 +16,7 @@ NORM_FLOOR = 1e-6
 class LaneOptimizer:
     """Steps a lane; like TRL's trainer, biases and norms of a full model are not decayed."""
 
-    def __init__(self, weights: LaneWeights, objective: GrpoObjective) -> None:
+    def __init__(self, weights: LaneWeights, objective: Objective) -> None:
         """Builds the optimizer over the lane's flat vector, which it updates in place.
 
         Args:

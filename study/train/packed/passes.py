@@ -43,7 +43,7 @@ def training_pass(model: PackedModel, work: Sequence[Work]) -> None:
     )
     predicting = _layers(model, weights, layout.prediction_sizes)
     logits = model.logits(hidden.index_select(0, layout.sources), predicting)
-    temperatures = [lane.objective.temperature for lane, _ in work]
+    temperatures = [lane.feed.terms.temperature for lane, _ in work]
     if any(temperature != 1.0 for temperature in temperatures):
         inverse = [1 / temperature for temperature in temperatures]
         logits = logits * _per_token(inverse, layout).unsqueeze(1)
@@ -53,6 +53,7 @@ def training_pass(model: PackedModel, work: Sequence[Work]) -> None:
     losses = _of_high_entropy(work, layout, losses, entropies)
     losses.sum().backward()  # type: ignore[no-untyped-call]
     _note(work, layout, losses.detach(), clipped, log_probs.detach(), entropies)
+    _note_likelihood(work, layout, log_probs.detach(), logits.detach(), entropies)
 
 
 def _layers(
@@ -69,11 +70,7 @@ def _per_token(values: Sequence[float], layout: Layout) -> Tensor:
 
 def _entropies(work: Sequence[Work], logits: Tensor) -> Tensor:
     """Entropy of each prediction; zeros, which nobody reads, where no lane has a use for it."""
-    objectives = [lane.objective for lane, _ in work]
-    if any(
-        o.entropy_shaping.is_on or o.top_entropy_quantile < 1 or o.num_iterations > 1
-        for o in objectives
-    ):
+    if any(lane.feed.terms.reads_entropy for lane, _ in work):
         return token_entropies(logits)
     return logits.new_zeros(logits.size(0))
 
@@ -82,11 +79,11 @@ def _advantages(work: Sequence[Work], layout: Layout, entropies: Tensor) -> Tens
     """Advantage of each prediction: that of its row, shaped in lanes that ask for it."""
     own = [lane.batch.advantages[row] for lane, micro in work for row in micro.rows]
     advantages = torch.tensor(own, device=entropies.device)[layout.row_of]
-    shapings = [lane.objective.entropy_shaping for lane, _ in work]
-    if not any(shaping.is_on for shaping in shapings):
+    terms = [lane.feed.terms for lane, _ in work]
+    if not any(t.alpha > 0 for t in terms):
         return advantages
-    alpha = _per_token([shaping.alpha for shaping in shapings], layout)
-    kappa = _per_token([shaping.kappa for shaping in shapings], layout)
+    alpha = _per_token([t.alpha for t in terms], layout)
+    kappa = _per_token([t.kappa for t in terms], layout)
     return shaped_advantages(advantages, entropies, alpha, kappa)
 
 
@@ -99,8 +96,8 @@ def _losses(
         own = torch.split(old, layout.prediction_sizes)
         known = [now if m.old is None else m.old for now, (_, m) in zip(own, work, strict=True)]
         old = torch.cat(known)
-    low = _per_token([1 - lane.objective.epsilon for lane, _ in work], layout)
-    high = _per_token([1 + lane.objective.epsilon_high for lane, _ in work], layout)
+    low = _per_token([lane.feed.terms.low for lane, _ in work], layout)
+    high = _per_token([lane.feed.terms.high for lane, _ in work], layout)
     return token_losses(
         log_probs,
         old,
@@ -115,7 +112,7 @@ def _of_high_entropy(
     work: Sequence[Work], layout: Layout, losses: Tensor, entropies: Tensor
 ) -> Tensor:
     """The losses, zero where a lane leaves tokens of low entropy out of its micro-batch's."""
-    shares = [lane.objective.top_entropy_quantile for lane, _ in work]
+    shares = [lane.feed.terms.entropy_share for lane, _ in work]
     if all(share == 1 for share in shares):
         return losses
     own = torch.split(entropies, layout.prediction_sizes)
@@ -125,7 +122,7 @@ def _of_high_entropy(
 
 def _sequences(work: Sequence[Work], layout: Layout) -> tuple[Tensor, Tensor] | None:
     """Where the ratio is that of a whole row: the units that share one, and their tokens."""
-    levels = [lane.objective.importance_sampling_level == "sequence" for lane, _ in work]
+    levels = [lane.feed.terms.by_row for lane, _ in work]
     if not any(levels):
         return None
     device = layout.ids.device
@@ -153,12 +150,27 @@ def _note(
     pieces = zip(*(torch.split_with_sizes(x, sizes) for x in measured), strict=True)
     for (lane, micro), (loss, clip, log_prob, entr, rows) in zip(work, pieces, strict=True):
         micro.loss = float(loss.sum())
-        if lane.objective.num_iterations > 1:
+        if lane.feed.terms.reuses:
             micro.old = log_prob if micro.old is None else micro.old
             micro.entropy = float(entr.mean())
             # A row of one ratio and one advantage counts once; else every token counts.
-            whole = lane.objective.importance_sampling_level == "sequence"
-            if whole and not lane.objective.entropy_shaping.is_on:
+            if lane.feed.terms.by_row and lane.feed.terms.alpha == 0:
                 micro.clipped = rows[clip].unique().numel() / micro.size
             else:
                 micro.clipped = float(clip.float().mean())
+
+
+def _note_likelihood(
+    work: Sequence[Work], layout: Layout, log_probs: Tensor, logits: Tensor, entropies: Tensor
+) -> None:
+    """Keeps the metrics of lanes that are supervised."""
+    if not any(lane.feed.terms.is_likelihood for lane, _ in work):
+        return
+    sizes = layout.prediction_sizes
+    measured = (log_probs, logits.argmax(-1) == layout.targets, entropies)
+    pieces = zip(*(torch.split_with_sizes(x, sizes) for x in measured), strict=True)
+    for (lane, micro), (log_prob, likeliest, entropy) in zip(work, pieces, strict=True):
+        if lane.feed.terms.is_likelihood:
+            micro.loss = -float(log_prob.sum()) * micro.weights[0]  # all tokens weigh the same
+            micro.accuracy = float(likeliest.float().mean())
+            micro.entropy = float(entropy.mean())

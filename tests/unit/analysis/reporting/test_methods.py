@@ -129,3 +129,20 @@ def test_methods_name_the_variant_of_the_loss_by_arm(tmp_path: Path) -> None:
         "advantages shaped by entropy (alpha 0.4), only the 20% of tokens with the highest entropy "
         "trained (lora-r8)." in said
     )
+
+
+def test_each_objective_of_a_sweep_is_named_with_its_arms(tmp_path: Path) -> None:
+    path = write_synthetic_experiment(tmp_path / "q")
+    plan = json.loads((path / "plan.json").read_text())
+    objective = plan["arms"]["lora-r8"]["config"]["objective"]
+    for key in ("num_generations", "loss_type", "scale_rewards", "beta"):
+        del objective[key]
+    objective |= {"name": "sft", "prompts_per_step": 64}
+    (path / "plan.json").write_text(json.dumps(plan))
+    sweep = load(path)
+    said = methods(sweep, search_summary(sweep))
+
+    (supervised,) = [line for line in said if line.startswith("Objective of lora-r8: sft")]
+    assert "200 AdamW steps of 64 solutions each" in supervised
+    (policy,) = [line for line in said if line.startswith("Objective of full")]
+    assert "8 prompts with 8 completions each" in policy and "unknown" not in policy

@@ -1,13 +1,14 @@
-"""The settings of TRL's GRPOTrainer, all of those that define a result made explicit."""
+"""The settings of TRL's trainers, all of those that define a result made explicit."""
 
 import dataclasses
 from typing import Any
 
 import torch
 import trl
-from trl import GRPOConfig
+from transformers import TrainingArguments
+from trl import GRPOConfig, SFTConfig
 
-from study.config import RunConfig
+from study.config import GrpoObjective, RunConfig
 
 OF_ONE_LOSS: dict[str, float] = {
     "sapo_temperature_pos": 1.0,
@@ -20,7 +21,7 @@ OF_ONE_LOSS: dict[str, float] = {
 """Settings that one loss alone reads, at the values of its authors."""
 
 
-def grpo_arguments(config: RunConfig, output_dir: str) -> GRPOConfig:
+def trainer_arguments(config: RunConfig, output_dir: str) -> TrainingArguments:
     """Returns the trainer's settings for a run; uses a GPU if there is one.
 
     Args:
@@ -30,22 +31,63 @@ def grpo_arguments(config: RunConfig, output_dir: str) -> GRPOConfig:
     Raises:
         ValueError: If the installed TRL does not know a setting, or refuses a value.
     """
-    values = {**_loss(config), **_optimizer(config), **_batch(config), **_program(config)}
-    known = {field.name for field in dataclasses.fields(GRPOConfig)}
+    if isinstance(config.objective, GrpoObjective):
+        return grpo_arguments(config, output_dir)
+    return sft_arguments(config, output_dir)
+
+
+def grpo_arguments(config: RunConfig, output_dir: str) -> GRPOConfig:
+    """Returns the settings of the GRPOTrainer; see :func:`trainer_arguments`."""
+    objective = config.objective
+    assert isinstance(objective, GrpoObjective)
+    return _checked(GRPOConfig, config, output_dir, **_policy(config, objective))
+
+
+def sft_arguments(config: RunConfig, output_dir: str) -> SFTConfig:
+    """Returns the settings of the SFTTrainer; see :func:`trainer_arguments`."""
+    return _checked(SFTConfig, config, output_dir, **_likelihood())
+
+
+def _checked(kind: Any, config: RunConfig, output_dir: str, **own: Any) -> Any:
+    values = {**own, **_optimizer(config), **_batch(config), **_program(config)}
+    known = {field.name for field in dataclasses.fields(kind)}
     unknown = sorted(set(values) - known)
     if unknown:
         raise ValueError(f"TRL {trl.__version__} does not know the settings {unknown}.")
     try:
-        return GRPOConfig(output_dir=output_dir, **values)
+        return kind(output_dir=output_dir, **values)
     except (ValueError, TypeError) as error:
         law = " ".join(str(error).split())
         raise ValueError(f"TRL {trl.__version__} refuses the objective: {law}") from error
 
 
-def _loss(config: RunConfig) -> dict[str, Any]:
-    """What defines the policy gradient."""
-    objective = config.objective
+def _likelihood() -> dict[str, Any]:
+    """What defines the likelihood of solutions; rows come tokenized, in their order."""
     return {
+        "loss_type": "nll",
+        "completion_only_loss": True,
+        "assistant_only_loss": False,
+        "label_smoothing_factor": 0.0,
+        "router_aux_loss_coef": 0.0,  # the loss is the objective's alone, also on MoE models
+        "max_length": None,
+        "packing": False,
+        "padding_free": False,
+        "pad_to_multiple_of": None,
+        "dataset_kwargs": {"skip_prepare_dataset": True},
+        "shuffle_dataset": False,
+        "train_sampling_strategy": "sequential",
+        "activation_offloading": False,
+        "use_liger_kernel": False,
+    }
+
+
+def _policy(config: RunConfig, objective: GrpoObjective) -> dict[str, Any]:
+    """What defines the policy gradient; a batch is generated whole, then split."""
+    rows = objective.rows_per_step
+    return {
+        "steps_per_generation": rows // (objective.micro_batch_size or rows),
+        "shuffle_dataset": True,
+        "data_seed": config.seed,
         "loss_type": objective.loss_type,
         **OF_ONE_LOSS,
         "scale_rewards": objective.scale_rewards,
@@ -77,6 +119,7 @@ def _loss(config: RunConfig) -> dict[str, Any]:
         "generation_kwargs": None,
         "use_transformers_continuous_batching": False,
         "use_vllm": False,
+        "log_completions": False,
     }
 
 
@@ -100,18 +143,15 @@ def _optimizer(config: RunConfig) -> dict[str, Any]:
 
 
 def _batch(config: RunConfig) -> dict[str, Any]:
-    """Prompts and completions of a step; a batch is generated whole, then split."""
+    """Rows of a step and of a forward pass."""
     objective = config.objective
-    rows = objective.completions_per_step
+    rows = objective.rows_per_step
     micro = objective.micro_batch_size or rows
     return {
         "per_device_train_batch_size": micro,
         "gradient_accumulation_steps": rows // micro,
-        "steps_per_generation": rows // micro,
         "max_steps": objective.steps,
-        "shuffle_dataset": True,
         "seed": config.seed,
-        "data_seed": config.seed,
         "remove_unused_columns": False,
         "dataloader_num_workers": 0,
         "dataloader_pin_memory": False,
@@ -125,7 +165,6 @@ def _program(config: RunConfig) -> dict[str, Any]:
         "logging_strategy": "steps",
         "logging_steps": 1,
         "logging_nan_inf_filter": False,  # it would log an average in place of a NaN loss
-        "log_completions": False,
         "save_strategy": "no",
         "eval_strategy": "no",
         "report_to": "none",
