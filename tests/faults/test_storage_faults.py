@@ -194,6 +194,7 @@ def test_deaths_at_every_point_with_a_database(tmp_path: Path, engine: str) -> N
         faults = [Fault(name) for name in POINTS if name != "record told, state not"]
         sweep = Sweep(tmp_path / "points", engine, storage=server.url)
         assert sweep.suffer(faults) == len(faults)
+    with private_server() as server:  # of its own: both sweeps have one name and equal runs
         rng = random.Random(5)
         at_random = Sweep(tmp_path / "random", engine, 8, storage=server.url, rng=rng)
         at_random.kill_at_random(workers=2, kills=4)
