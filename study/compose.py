@@ -41,6 +41,7 @@ SCHEMAS: dict[tuple[str | None, str], type] = {
     ("objective", "schema_sft"): c.SftObjective,
     ("engine", "schema_engine"): c.EngineConfig,
     ("space", "schema_space"): c.SpaceConfig,
+    ("probes", "schema_probes"): c.ProbesConfig,
     ("tracker", "schema_tracker"): c.TrackerConfig,
 }
 

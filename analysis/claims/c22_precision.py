@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+from analysis.claims.c11_sparsity import precision_text
 from analysis.claims.claim import Claim
 from analysis.claims.comparison import Comparer, Comparison, comparisons, exploratory
 from analysis.claims.groups import matched, model_and_task, value
@@ -29,9 +30,9 @@ MASTERS, PURE = "float32", "bfloat16"
 SAME = 1.25
 """Ratios within this factor of 1 count as none: a tenth of a decade, under half of what separates a
 ratio of 10 from 5, the bound of C3."""
-PROBES = (
-    " That pure bfloat16 makes updates sparse too is another part of the claim, which needs a "
-    "count of changed weights that these records do not hold."
+NO_PROBES = (
+    " That pure bfloat16 makes updates sparse too is another part of the claim, which needs "
+    "weights measured by probes."
 )
 
 
@@ -75,7 +76,7 @@ def _check_pair(sweep: Sweep, pair: Comparison, search: SearchSummary) -> Verdic
     own, other = (search.curves[name] for name in pair.names)
     ratio = lr_ratio(own, other, search.fraction_of(*pair.names))
     decision = _decide(pair, search)
-    reason = decision.reason + _by_precision(sweep, pair, search) + PROBES
+    reason = decision.reason + _by_precision(sweep, pair, search) + _sparsity(sweep, pair)
     decision = replace(decision, reason=reason)
     return decided("C22", statement, pair.names, decision, ratio.centre, ratio.flags)
 
@@ -115,6 +116,12 @@ def _by_precision(sweep: Sweep, pair: Comparison, search: SearchSummary) -> str:
                 ratio = linear(log_ratio(curves[0], curves[1], fraction))
                 parts.append(f"{other.names[0]}/{other.names[1]} {ratio_text(ratio)}")
     return f" LoRA over FullFT: {', '.join(parts)}." if parts else ""
+
+
+def _sparsity(sweep: Sweep, pair: Comparison) -> str:
+    """What either precision leaves unchanged, paired by seed."""
+    assert pair.baseline is not None, "pairs are of two arms"
+    return precision_text(sweep, pair.arm, pair.baseline) or NO_PROBES
 
 
 CLAIM = Claim(

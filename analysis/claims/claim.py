@@ -23,7 +23,8 @@ class Claim:
     criterion: str
     """What decides, in words."""
     unit: str
-    """How the estimate reads: ``difference`` (score), ``ratio`` (times), ``decades``, ``slope``."""
+    """How the estimate reads: ``difference`` (score), ``ratio`` (times), ``decades``, ``slope``,
+    ``share``."""
     question: str
     """The question behind it, as somebody asks who has never heard of claims."""
     lacks: Callable[[Sweep], str]

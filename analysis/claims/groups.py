@@ -15,6 +15,7 @@ NEVER_COMPARED = (
     "seed",
     "save",
     "engine",
+    "probes",
     "method.default_learning_rate",
     "objective.learning_rate",
     "objective.micro_batch_size",

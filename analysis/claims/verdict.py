@@ -37,7 +37,8 @@ class Verdict:
     missing: str = ""
     """What would decide an undecided verdict, as "2 more search seeds"; empty otherwise."""
     unit: str = ""
-    """How the estimate reads: ``difference`` (score), ``ratio`` (times), ``decades``, ``slope``."""
+    """How the estimate reads: ``difference`` (score), ``ratio`` (times), ``decades``, ``slope``,
+    ``share``."""
 
 
 @dataclass(frozen=True)

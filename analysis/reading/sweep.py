@@ -12,6 +12,7 @@ from typing import Any, cast
 import pandas as pd
 
 from analysis.reading.ablated import expected_runs
+from analysis.reading.probes import read_probes
 from study.records.record import SCORED_STATUSES, Record
 
 METRIC_COLUMNS = ("run_id", "step", "metric", "value")
@@ -147,6 +148,12 @@ class Sweep:
     def is_ablation(self) -> bool:
         """Whether its arms lead from one configuration to another, factor by factor."""
         return self.experiment.get("ablate") is not None
+
+    @cached_property
+    def probes(self) -> dict[str, dict[str, Any]]:
+        """``probes.json`` by run id, of the rows of ``runs`` that have one."""
+        places = zip(self.runs["arm"], self.runs["run_id"], strict=True)
+        return read_probes(self.path, ((str(arm), str(run_id)) for arm, run_id in places))
 
     @cached_property
     def grid_runs(self) -> pd.DataFrame:

@@ -23,6 +23,7 @@ from analysis.reporting.seeds import seed_needs
 from analysis.reporting.summary import summary
 from analysis.reporting.tables import ArmRow, arm_rows
 from analysis.reporting.tasks import OverTasks, over_tasks
+from analysis.reporting.weights import WeightRow, weight_rows
 from analysis.reporting.wording import banner, first_line
 
 SAMPLES_PER_ARM = 2
@@ -59,6 +60,8 @@ class Findings:
     arms: list[ArmRow]
     needs: list[str]
     """Seeds that the margins would take, a sentence each."""
+    weights: list[WeightRow]
+    """Arms whose weights were measured by probes."""
     ranks: list[RankRatio]
     tasks: list[OverTasks]
     cells: list[CellRow]
@@ -100,6 +103,7 @@ def find(sweep: Sweep) -> Findings:
         unaddressed=not_addressed(sweep),
         arms=rows,
         needs=seed_needs(sweep, search),
+        weights=weight_rows(sweep),
         ranks=rank_ratios(sweep, search),
         tasks=over_tasks(sweep),
         cells=cell_rows(sweep),

@@ -16,6 +16,9 @@ MEANINGS = {
     "joint_search": "settings and learning rates were searched together, some more than others: a "
     "setting is selected, and no curve, ratio or difference is estimated",
     "ablation": "arms that change one factor at a time between two settings: no claim is decided",
+    "precision_artefact": "a 16-bit copy of the weights says that most of them did not change, the "
+    "float32 weights that were trained did: the sparsity is made by rounding",
+    "interaction": "whether an effect is the same in two settings, not how large it is",
     "few_seeds": "fewer than 3 seeds: points, no interval, no verdict",
     "edge_low": "the plateau reaches the low end of the grid: the best learning rate is an upper "
     "bound, extend the grid downwards",

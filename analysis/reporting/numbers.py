@@ -18,6 +18,18 @@ def score_text(estimate: Estimate | None) -> str:
     return estimate_text(estimate, lambda x: f"{x:z.3f}", EQUAL)
 
 
+def percent_text(estimate: Estimate | None) -> str:
+    """``61.1 [60.5, 61.6] %``; a dash for none."""
+    if estimate is None:
+        return "-"
+    return estimate_text(estimate, lambda x: f"{100 * x:z.1f}", EQUAL, " %")
+
+
+def quotient_text(estimate: Estimate | None) -> str:
+    """``0.0158 [0.0149, 0.0168]``, to three digits; a dash for none."""
+    return "-" if estimate is None else estimate_text(estimate, lambda x: f"{x:.3g}", EQUAL)
+
+
 def difference_text(estimate: Estimate | None) -> str:
     """``-0.010 [-0.021, +0.001]``."""
     return estimate_text(estimate, lambda x: signed_text(x, 3), EQUAL)
@@ -80,6 +92,7 @@ UNITS: dict[str, Callable[[Estimate], str]] = {
     "ratio": ratio_text,
     "decades": _decades,
     "slope": _slope,
+    "share": percent_text,
 }
 """How an estimate reads, by :attr:`Verdict.unit`."""
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from pandas import DataFrame
 
+from analysis.estimates.stats import Estimate
 from analysis.reading.arms import rate_text
 from analysis.reporting.cell_text import (
     best_rate_cell,
@@ -20,6 +21,8 @@ from analysis.reporting.cells import Counts
 from analysis.reporting.findings import Findings
 from analysis.reporting.numbers import (
     difference_text,
+    percent_text,
+    quotient_text,
     rate_estimate_text,
     ratio_text,
     score_text,
@@ -29,6 +32,20 @@ from analysis.reporting.tables import ArmRow
 FOLD, MAX_ROWS = 60, 400
 """Rows above which a table is folded, and rows that a folded one shows; its CSV has all."""
 NOTHING = frozenset({"", "none", "-"})
+
+
+WEIGHTS: dict[str, tuple[str, Callable[[Estimate | None], str]]] = {
+    "unchanged_fp32": ("Unchanged, float32", percent_text),
+    "unchanged_bf16": ("Unchanged, bf16", percent_text),
+    "relative_norm": ("Norm of the update", quotient_text),
+    "effective_rank_share": ("Effective rank of the full one", percent_text),
+    "energy_top_1": ("Energy in one direction", percent_text),
+    "angle_left_mean_deg": ("Turn of the leading directions (degrees)", quotient_text),
+    "principal_over_random": ("On principal weights, over random", quotient_text),
+    "spectral_shift_over_random": ("Spectral shift, over random", quotient_text),
+    "intruders": ("Intruder dimensions per matrix", quotient_text),
+}
+"""Title and cell of each statistic of the weights."""
 
 
 @dataclass(frozen=True)
@@ -173,6 +190,19 @@ def costs_table(found: Findings) -> Table:
     cells = cost_columns([row.cost for row in rows])
     columns = [_names(rows), *(Column(title, texts) for title, texts in cells.items())]
     return _table("Cost of a run", columns, len(found.arms), "tables/arms.csv")
+
+
+def weights_table(found: Findings) -> Table:
+    """What training did to the weights, by arm."""
+    rows = found.weights[:MAX_ROWS]
+    columns = [Column("Arm", tuple(row.arm.name for row in rows), numeric=False)]
+    for name, (title, show) in WEIGHTS.items():
+        columns.append(Column(title, tuple(show(row.values[name]) for row in rows)))
+    counts = (max(v.n for v in row.values.values() if v) for row in rows)
+    columns.append(Column("n", tuple(map(str, counts))))
+    return _table(
+        "What training did to the weights", columns, len(found.weights), "tables/weights.csv"
+    )
 
 
 def cells_table(found: Findings) -> Table:

@@ -56,6 +56,7 @@ def _context(found: Findings, figures: Sequence[FigureFile]) -> dict[str, Any]:
         "ranks": page_tables.ranks_table(found),
         "tasks": page_tables.tasks_table(found),
         "costs": page_tables.costs_table(found),
+        "weights": page_tables.weights_table(found),
         "cells": page_tables.cells_table(found),
         "statuses": page_tables.statuses_table(found),
         "repeats": page_tables.repeats_table(found),

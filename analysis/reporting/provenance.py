@@ -9,6 +9,7 @@ from analysis.reading.load import provenances
 from analysis.reading.sweep import Sweep
 from analysis.reporting.imports import import_lines
 from analysis.reporting.numbers import plural
+from analysis.reporting.weights import probe_lines
 
 MAX_LINES = 12
 """Facts that the page shows unfolded."""
@@ -33,7 +34,7 @@ def provenance_lines(sweep: Sweep) -> list[str]:
     ]
     for name in sorted({name for versions in packages for name in versions}):
         lines.append(_spread(name, (versions.get(name) for versions in packages)))
-    return [line for line in lines if line]
+    return [line for line in (*lines, *probe_lines(sweep)) if line]
 
 
 def _spread(what: str, values: Iterable[object]) -> str:

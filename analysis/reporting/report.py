@@ -25,6 +25,7 @@ from analysis.reporting.table_frames import (
     statuses_frame,
     tasks_frame,
 )
+from analysis.reporting.weights import weights_frame
 
 
 @dataclass(frozen=True)
@@ -91,6 +92,7 @@ def _tables(found: Findings) -> dict[str, DataFrame]:
         "runs": found.sweep.runs,
         "failed_attempts": found.sweep.attempts,
     }
+    tables |= {"weights": weights_frame(found.weights)} if found.weights else {}
     return tables | ({"tasks": tasks_frame(found.tasks)} if found.tasks else {})
 
 

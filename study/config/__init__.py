@@ -24,6 +24,7 @@ from study.config.method import (
 )
 from study.config.modes import BestConfig, RefineConfig
 from study.config.objective import Objective
+from study.config.probes import ProbesConfig
 from study.config.run import (
     EngineConfig,
     EvaluationConfig,
@@ -55,6 +56,7 @@ __all__ = [
     "MethodConfig",
     "ModelConfig",
     "Objective",
+    "ProbesConfig",
     "ReasoningGymTaskConfig",
     "RefineConfig",
     "RunConfig",

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from study.config.grpo import EntropyShaping, GrpoObjective
 from study.config.laws import check_seed, require, require_one_of
 from study.config.method import METHODS, MethodConfig
 from study.config.objective import Objective
+from study.config.probes import ProbesConfig
 from study.config.sft import SftObjective
 from study.config.task import TASKS, TaskConfig
 
@@ -98,6 +99,8 @@ class RunConfig:
     """Seed of adapter initialisation, prompt order and sampling."""
     save: str
     """Weights kept after the run: ``none``, ``last`` or ``best`` (by sampled held-out accuracy)."""
+    probes: ProbesConfig = field(default_factory=ProbesConfig)
+    """What is measured of the kept weights when the run has ended."""
 
     def __post_init__(self) -> None:
         require_one_of("save", self.save, ("none", "last", "best"))
@@ -154,6 +157,7 @@ def run_config_from_dict(data: dict[str, Any]) -> RunConfig:
         engine=EngineConfig(**data["engine"]),
         seed=data["seed"],
         save=data["save"],
+        probes=ProbesConfig(**data.get("probes", {})),
     )
 
 

@@ -1,10 +1,6 @@
-"""What training did to a model's weights: sparsity, rank, rotation, masks, intruder dimensions.
+"""What training did to a model, beside its score; ``probes.json`` in a run's directory.
 
-``python -m study.probes runs/quickstart`` measures the stored runs that kept their weights and
-writes ``probes.json`` beside each; :mod:`study.probes.result` documents the file.
-
-Pure functions, one module by what it measures: :mod:`.sparsity`, :mod:`.spectrum`,
-:mod:`.rotation`, :mod:`.masks`, :mod:`.intruders`; random updates to hold them against are in
-:mod:`.null`. :mod:`.matrix` puts them together for one matrix, :mod:`.groups` for those of one
-module type or depth, :mod:`.weights` reads them from a run's directory.
+Measured at the end of a run (``probes=default``), or afterwards on stored runs that kept their
+weights: ``python -m study.probes runs/quickstart``. :mod:`.result` documents the file,
+:mod:`.weights` measures weights.
 """

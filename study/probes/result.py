@@ -1,123 +1,115 @@
-"""The content of ``probes.json``, schema version 1.
+"""The file ``probes.json`` of a run, schema version 2.
 
-Objects, from the outside in:
+``run_id`` and an object for every part that was asked for:
 
-* ``run_id``, ``weights`` (``adapter`` or ``model``), ``save`` (``last`` or ``best``: of which step
-  they are).
-* ``settings``: ``draws`` and ``seed`` of the null; ``null_coverage``, the chance that one more
-  random update lies in a null's range; ``subspace_share``, ``mask_share``, ``energy_tops``,
-  ``intruder_top`` and ``intruder_cosine``; ``absolute_tolerance`` and ``relative_tolerance``.
-* ``trained``: the four counts over every parameter that was trained, biases, norms and embeddings
-  included: ``parameters``, and how many of them are unchanged by ``bf16``, ``absolute``,
-  ``relative`` and ``fp32`` (null where training had no fp32 weights);
-  see :mod:`study.probes.sparsity`. ``other``: the same for what is no matrix of a layer, by type.
-* ``overall``, ``by_module`` and ``by_depth`` (layers from 0): the trained matrices of layers,
-  summed up: ``matrices`` (how many), ``counts``, ``observed`` and ``null``.
-* ``matrices``: each of them: ``name``, ``module``, ``depth``, ``shape`` [out, in], and the same.
+* ``weights``: what training did to the weights; see :mod:`study.probes.weights.result`.
+* ``behaviour``: what the model does otherwise than its base; :mod:`study.probes.behaviour.result`.
 
-``observed`` maps statistics to numbers, null where one has no meaning (say, no update):
-
-* ``relative_norm``: Frobenius norm of the update over that of the matrix.
-* ``unchanged_bf16``, ``_absolute``, ``_relative``, ``_fp32``: the counts as shares.
-* ``numerical_rank``, ``stable_rank``, ``effective_rank``, two of them also as a ``_share`` of
-  min(m, n), and ``energy_top_K``: :mod:`study.probes.spectrum`.
-* ``angle_left_mean_deg``, ``_max_deg``, ``angle_right_...``: principal angles between the leading
-  subspaces before and after, in degrees: :mod:`study.probes.rotation`.
-* ``spectral_shift``: :mod:`study.probes.spectrum`.
-* ``visible_on_principal``, ``visible_on_low``: how densely the update covers the principal and the
-  smallest weights, over how densely it covers all; 1 is independence. Visible is what changed in
-  bf16, whose rounding alone favours small weights: the null shows by how much.
-  ``largest_on_principal``, ``largest_on_low``: the same for the largest entries of the update,
-  where nothing is rounded. :mod:`study.probes.masks`.
-* ``intruders``: :mod:`study.probes.intruders`.
-
-``null`` has, for ``gaussian`` and ``turned`` (:mod:`study.probes.null`), each of these statistics'
-``mean``, ``low`` and ``high`` over the draws; ranks only where they are free. A run's statistic
-outside of ``low`` to ``high`` differs from chance at 1 - ``null_coverage``; many of them are looked
-at, so some do by luck. The seeds of an experiment, not the draws, say how far a run stands for its
-arm.
+At the end of a run, ``seconds`` that it took are added. In place of its content a part has
+``left_out``, the reason why the run cannot be measured (it kept no weights), or ``failed``, the
+error that ended the measurement of a run whose result stands.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable
-from dataclasses import asdict
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
-from study.probes import intruders, sparsity
-from study.probes.groups import by_depth, by_module, depth, module_type, summarized
-from study.probes.matrix import MatrixResult, Pair, measure_matrix, unchanged
-from study.probes.settings import Settings, range_coverage
-from study.probes.sparsity import Unchanged, pooled
-from study.probes.stored import StoredRun
-from study.probes.weights import Tensors, trained_pairs
+from study.config import ProbesConfig
+from study.probes.behaviour.result import measure_behaviour
+from study.probes.behaviour.settings import BehaviourSettings
+from study.probes.settings import Settings, Told
+from study.probes.stored import StoredRun, unmeasurable
+from study.probes.weights.pairs import Bases, tensor_count
+from study.probes.weights.result import measure_weights
+from study.records.files import is_disk_full, read_text, write_json
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 FILE = "probes.json"
+UNFINISHED = "the process ended before it was measured"
+Measure = Callable[[StoredRun, Settings, Told], dict[str, Any]]
 
 
-def probe_run(
-    run: StoredRun, base: Tensors, settings: Settings, measured: Callable[[str], None]
-) -> dict[str, Any]:
-    """Measure a stored run.
+class Prober:
+    """Measures stored runs; base models are opened and checked once for all of them."""
 
-    Args:
-        run: The run.
-        base: What it started from.
-        settings: Shares, draws and seed.
-        measured: Told the name of every tensor when it is done.
+    def __init__(self, behaviour: BehaviourSettings | None = None) -> None:
+        """Opens nothing yet.
 
-    Returns:
-        What belongs into :data:`FILE`.
+        Args:
+            behaviour: How much is sampled from base and tuned model; None: weights alone.
+        """
+        self._bases, self._behaviour = Bases(), behaviour
 
-    Raises:
-        ValueError: If the stored weights are not those that the record describes.
-    """
-    results = list[MatrixResult]()
-    others: dict[str, list[Unchanged]] = defaultdict(list)
-    for pair in trained_pairs(run, base):
-        if is_layer_matrix(pair):
-            results.append(measure_matrix(pair, settings))
-        else:
-            others[module_type(pair.name)].append(unchanged(pair))
-        measured(pair.name)
-    if not results:
-        raise ValueError(f"{run.weights} holds no matrix of a layer")
-    everything = [*(r.unchanged for r in results), *(c for part in others.values() for c in part)]
-    return {
-        "schema_version": SCHEMA_VERSION,
-        "run_id": run.record.run_id,
-        "weights": run.weights.name,
-        "save": run.config.save,
-        "settings": _settings(settings),
-        "trained": asdict(pooled(everything)),
-        "other": {name: asdict(pooled(part)) for name, part in others.items()},
-        "overall": summarized(results),
-        "by_module": {name: summarized(part) for name, part in by_module(results).items()},
-        "by_depth": {name: summarized(part) for name, part in by_depth(results).items()},
-        "matrices": [_matrix(result) for result in results],
-    }
+    def probe(self, run: StoredRun, settings: Settings, told: Told) -> dict[str, Any]:
+        """Measure a run and write its file; parts that are not asked for keep what they have.
 
+        Raises:
+            ValueError: If the stored weights are not those that the record describes.
+        """
+        found = {name: part(run, settings, told) for name, part in self._parts().items()}
+        return _written(run, found)
 
-def is_layer_matrix(pair: Pair) -> bool:
-    """Whether a tensor is the matrix of a linear layer: embeddings and heads are in no layer."""
-    return pair.before.ndim == 2 and depth(pair.name) is not None
+    def probe_result(self, run: StoredRun, config: ProbesConfig, told: Told) -> None:
+        """The same for a run that has just ended: whatever goes wrong is written, never raised.
 
+        Raises:
+            OSError: If the file cannot be written.
+        """
+        settings, reason = Settings(draws=config.draws), unmeasurable(run)
+        if not reason:  # should a machine die of it, the file says so
+            _written(run, {name: {"failed": UNFINISHED} for name in self._parts()})
+        for name, part in self._parts().items():
+            found = {"left_out": reason} if reason else _tried(part, run, settings, told)
+            _written(run, {name: found})
 
-def _settings(settings: Settings) -> dict[str, Any]:
-    return {
-        **asdict(settings),
-        "null_coverage": range_coverage(settings.draws),
-        "intruder_top": intruders.TOP,
-        "intruder_cosine": intruders.COSINE,
-        "absolute_tolerance": sparsity.ABSOLUTE_TOLERANCE,
-        "relative_tolerance": sparsity.RELATIVE_TOLERANCE,
-    }
+    def steps(self, run: StoredRun) -> int:
+        """Of how many things :meth:`probe` tells that they are done."""
+        return tensor_count(run) + (self._behaviour is not None)
+
+    def _parts(self) -> Mapping[str, Measure]:
+        asked = self._behaviour
+        if asked is None:
+            return {"weights": self._weights}
+        return {
+            "weights": self._weights,
+            "behaviour": lambda run, _, told: measure_behaviour(run, asked, told),
+        }
+
+    def _weights(self, run: StoredRun, settings: Settings, told: Told) -> dict[str, Any]:
+        # Random updates of a run's own: those of one arm's seeds are independent, as its interval
+        # over seeds takes them to be.
+        own = replace(settings, seed=run.config.seed)
+        return measure_weights(run, self._bases.of(run), own, told)
 
 
-def _matrix(result: MatrixResult) -> dict[str, Any]:
-    own = summarized([result])
-    del own["matrices"]
-    facts = {"name": result.name, "module": module_type(result.name), "depth": depth(result.name)}
-    return {**facts, "shape": list(result.shape), **own}
+def _tried(part: Measure, run: StoredRun, settings: Settings, told: Told) -> dict[str, Any]:
+    began = time.perf_counter()
+    try:
+        found = part(run, settings, told)
+        json.dumps(found, allow_nan=False)
+        return {**found, "seconds": time.perf_counter() - began}
+    except Exception as error:  # the boundary of a probe: the result of the run must not be lost
+        if is_disk_full(error):
+            raise
+        return {"failed": " ".join(f"{type(error).__name__}: {error}".split())}
+
+
+def _written(run: StoredRun, found: Mapping[str, Any]) -> dict[str, Any]:
+    facts = {"schema_version": SCHEMA_VERSION, "run_id": run.record.run_id}
+    whole = {**_others(run), **facts, **found}
+    write_json(run.path / FILE, whole)
+    return whole
+
+
+def _others(run: StoredRun) -> dict[str, Any]:
+    """What the file has already, if it is one of this version."""
+    try:
+        known = json.loads(read_text(run.path / FILE) or "{}")
+    except ValueError:
+        return {}
+    same = isinstance(known, dict) and known.get("schema_version") == SCHEMA_VERSION
+    return dict(known) if same else {}

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+
+Told = Callable[[str, bool], None]
+"""A sign of life: what is being measured, and whether it is done with that."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -12,7 +16,7 @@ class Settings:
     draws: int = 19
     """Random updates of each kind; 19 make ranges of 90 %."""
     seed: int = 0
-    """Of the random updates."""
+    """Of the random updates: a run's own seed."""
     subspace_share: float = 0.1
     """Leading singular directions that count as principal, out of min(m, n); at least one."""
     mask_share: float = 0.1

@@ -24,9 +24,10 @@ NO_WEIGHTS = "ended before it had weights to keep, or they were removed"
 
 @dataclass(frozen=True)
 class StoredRun:
-    """A finished run that kept its weights."""
+    """A finished run; whether it kept its weights, :func:`unmeasurable` says."""
 
     path: Path
+    """The run's directory; while a run is not published, that of the attempt."""
     record: Record
     config: RunConfig
 
@@ -101,11 +102,15 @@ def _look(path: Path) -> StoredRun | Skipped:
     if record is None:
         return Skipped(path, NO_RECORD)
     run = StoredRun(path, record, _read_config(path / "config.yaml"))
+    reason = unmeasurable(run)
+    return Skipped(path, reason) if reason else run
+
+
+def unmeasurable(run: StoredRun) -> str:
+    """Why a finished run has no weights to measure; empty if it has."""
     if run.config.save == "none":
-        return Skipped(path, NOT_SAVED)
-    if not run.weights.is_dir():
-        return Skipped(path, NO_WEIGHTS)
-    return run
+        return NOT_SAVED
+    return "" if run.weights.is_dir() else NO_WEIGHTS
 
 
 def _read_config(path: Path) -> RunConfig:

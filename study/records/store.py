@@ -38,7 +38,7 @@ LOCK_POLL_S = 0.005
 REOPENED = 0
 """Number of the attempt under which it is noted that a run was reopened; real ones begin at 1."""
 PUBLISHED = ("config.yaml", "provenance.json", "metrics.jsonl", "evaluations.parquet",
-             "samples.jsonl", "adapter", "model")  # fmt: skip
+             "samples.jsonl", "probes.json", "adapter", "model")  # fmt: skip
 """What moves from the attempt's directory to the run's when a result is published."""
 
 

@@ -20,6 +20,7 @@ from study.plan.experiment import Plan, from_json, to_json
 from study.plan.growth import merge
 from study.plan.limits import Limits, ended_sentence
 from study.plan.packs import EngineChoice, settle_engine
+from study.plan.probing import probes_line
 from study.plan.select import Selection
 from study.records.store import ExperimentStore
 from study.sweep.claims.claims import Claims
@@ -32,6 +33,7 @@ from study.sweep.view.allowance import print_budget
 from study.sweep.view.path_table import print_path
 from study.sweep.view.progress import ProgressView, print_bill, print_engine, print_summary
 from study.sweep.view.winner import announce
+from study.sweep.view.wording import plain
 from study.sweep.work.devices import settle
 from study.sweep.work.worker import Worker
 
@@ -127,6 +129,8 @@ def prepare(assembled: Assembled, console: Console) -> Claims | None:
     print_bill(console, state, costs, store.path)
     print_engine(console, state.plan, engine, settings.engine.pack_size)
     print_budget(console, settings.budget, state.records)
+    if line := probes_line([*state.plan.arms.values()]):
+        console.print(plain(line), soft_wrap=True)
     if settings.dry_run:
         console.print("dry run: nothing was started")
     return claims

@@ -163,7 +163,7 @@ def _check_overrides(experiment: ExperimentConfig, fixed: list[str]) -> None:
 
 
 RUN_KEYS = tuple(f.name for f in fields(RunConfig))
-NOT_OF_AN_ARM = (RATE_KEY, "seed", "engine")
+NOT_OF_AN_ARM = (RATE_KEY, "seed", "engine", "probes")
 """What varies inside an arm or is one for all, and so cannot be set by one."""
 
 

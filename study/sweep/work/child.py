@@ -20,10 +20,12 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from study.compose import to_yaml
 from study.plan.facts import run_facts
+from study.probes.behaviour.settings import BehaviourSettings
+from study.probes.stored import StoredRun
 from study.records.files import is_disk_full, write_json
 from study.records.provenance import gpu_name
 from study.records.record import Record
@@ -40,6 +42,9 @@ from study.sweep.work.messages import (
     WantsRuns,
 )
 from study.train.engine import Engine, Evaluation, Outcome, RunSpec
+
+if TYPE_CHECKING:
+    from study.probes.result import Prober
 
 ENGINES = {"packed": "study.train.packed", "trl": "study.train.trl"}
 """Engine name -> module with its ``train``; the forkserver imports it before the first run."""
@@ -117,11 +122,12 @@ class Desk:
         assert self._writer is not None, "a desk is opened before its run is trained"
         return self._writer
 
-    def leave_result(self, outcome: Outcome, git_commit: str) -> None:
+    def leave_result(self, outcome: Outcome, git_commit: str) -> Record:
         """Close the streams and write the result, which says that the attempt is complete."""
         self.writer.close()
         record = build_record(self.assignment, outcome, git_commit)
         write_json(self.directory / "result.json", asdict(record))
+        return record
 
     def leave_error(self, error: Exception) -> None:
         """Close the streams and write why the attempt failed."""
@@ -145,6 +151,7 @@ class PackSink:
         self._offered: list[Assignment] = []
         self._news: dict[str, Progress] = {}
         self._told_at = time.monotonic()
+        self._prober: Prober | None = None
 
     def admit(self, assignment: Assignment) -> RunSpec:
         """Take in a run; returns what the engine sees of it."""
@@ -202,9 +209,24 @@ class PackSink:
         return reason
 
     def ended(self, outcome: Outcome) -> None:
-        """Leave a run's result and have it published."""
-        self._desks[outcome.run_id].leave_result(outcome, self._origin["git_commit"])
+        """Leave a run's result, measure the weights that it kept, and have it published.
+
+        In this order, so that no probe can take a result with it, whatever becomes of the process.
+        """
+        desk = self._desks[outcome.run_id]
+        record = desk.leave_result(outcome, self._origin["git_commit"])
+        if desk.assignment.spec.config.probes.is_on:
+            self._probe(StoredRun(desk.directory, record, desk.assignment.spec.config))
         self._leave(outcome.run_id, Ended(run_id=outcome.run_id))
+
+    def _probe(self, run: StoredRun) -> None:
+        if self._prober is None:
+            from study.probes.result import Prober  # torch stays out of the worker
+
+            asked = BehaviourSettings() if run.config.probes.behaviour else None
+            self._prober = Prober(asked)
+        run_id = run.record.run_id
+        self._prober.probe_result(run, run.config.probes, lambda what, done: self.alive(run_id))
 
     def failed(self, run_id: str, error: Exception) -> None:
         """Leave a run's error; the others go on."""

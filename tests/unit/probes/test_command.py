@@ -21,7 +21,9 @@ def wide(monkeypatch):
 
 
 def read(path):
-    return json.loads((path / "probes.json").read_text())
+    found = json.loads((path / "probes.json").read_text())
+    assert (found["schema_version"], found["run_id"]) == (2, path.name)
+    return found["weights"]
 
 
 def refusal(capsys, *arguments):
@@ -35,7 +37,8 @@ def test_a_lora_run(tmp_path, capsys):
     path = write_run(tmp_path / "lora-r2" / "a", LORA, adapted_model(LORA), save="best")
     main([str(path), "--draws", "4"])
     found = read(path)
-    assert (found["run_id"], found["weights"], found["save"]) == ("a", "adapter", "best")
+    assert (found["weights"], found["save"]) == ("adapter", "best")
+    assert found["dtype"] == "float32"
     assert found["settings"]["draws"] == 4
     assert found["settings"]["null_coverage"] == pytest.approx(0.6)
     assert [m["name"] for m in found["matrices"]] == [f"{target}.weight" for target in TARGETS]

@@ -48,8 +48,8 @@ def test_claims_come_in_the_order_of_their_numbers() -> None:
     found = claims()
     numbers = [int(claim.claim_id[1:]) for claim in found]
     assert numbers == sorted(set(numbers))
-    assert {1, 2, 3, 5, 6, 8, 20, 21, 22} <= set(numbers)
-    assert {claim.unit for claim in found} <= {"difference", "ratio", "decades", "slope"}
+    assert {1, 2, 3, 5, 6, 8, 11, 12, 13, 17, 20, 21, 22} <= set(numbers)
+    assert {claim.unit for claim in found} <= {"difference", "ratio", "decades", "slope", "share"}
     for claim in found:
         assert claim.statement.endswith(".") and claim.criterion.endswith(".")
         assert claim.question.endswith("?")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from analysis.estimates.search import search_summary
 from analysis.reading.sweep import Sweep
 from analysis.simulate.draws import Design
 from tests.unit.analysis.claims.worlds import FIVE_SEEDS, cut_above, only, world
+from tests.unit.analysis.probed_sweeps import measured, probed_sweep
 from tests.unit.analysis.simulated_sweeps import MED, experiment, judged
 
 HALF = {"model": {"name": "lab64", "dtype": "bfloat16"}}
@@ -77,8 +79,17 @@ def test_an_interval_around_one_is_undecided_and_says_what_is_missing() -> None:
 
 
 def test_the_part_that_needs_probes_is_named() -> None:
-    assert verdict(sweep(3.0)).reason.endswith(
-        "needs a count of changed weights that these records do not hold."
+    assert verdict(sweep(3.0)).reason.endswith("which needs weights measured by probes.")
+
+
+def test_the_sparsity_that_precision_makes_is_stated_beside_it(tmp_path: Path) -> None:
+    arms = {"full": [measured(10, 100)] * 3, "full-bf16": [measured(None, 800)] * 3}
+    given = probed_sweep(
+        tmp_path, arms, configs={"full-bf16": HALF}, factors=("method", "model.dtype")
+    )
+    assert verdict(given).reason.endswith(
+        "Float32 masters (full) leave 1.0% unchanged, pure bfloat16 (full-bf16) 80.0%, a "
+        "difference of +79.0 points [+79.0, +79.0]: a precision artefact."
     )
 
 

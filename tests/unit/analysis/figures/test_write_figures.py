@@ -27,6 +27,8 @@ NAMES = [
     "layers",
     "batch",
     "pareto",
+    "update_sparsity",
+    "update_spectrum",
 ]
 
 

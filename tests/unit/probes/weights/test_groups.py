@@ -2,9 +2,9 @@
 
 import pytest
 
-from study.probes.groups import by_depth, by_module, depth, module_type, summarized
-from study.probes.matrix import MatrixResult
-from study.probes.sparsity import Unchanged
+from study.probes.weights.groups import by_depth, by_module, depth, module_type, summarized
+from study.probes.weights.matrix import MatrixResult
+from study.probes.weights.sparsity import Unchanged
 
 
 def result(name, size, observed, draws):

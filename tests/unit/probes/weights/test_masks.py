@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from study.probes.masks import Overlap, low_mask, overlap, principal_mask, top_mask
+from study.probes.weights.masks import Overlap, low_mask, overlap, principal_mask, top_mask
 
 
 def mask(*flat, shape=(2, 5)):

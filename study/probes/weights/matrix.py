@@ -7,13 +7,13 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from study.probes.intruders import count_intruders
-from study.probes.masks import low_mask, overlap, principal_mask, top_mask
-from study.probes.null import NULLS, random_updates
-from study.probes.rotation import principal_angles
-from study.probes.settings import Settings
-from study.probes.sparsity import Unchanged, count_unchanged, visible_changes
-from study.probes.spectrum import spectral_shift, update_spectrum
+from study.probes.settings import Settings, Told
+from study.probes.weights.intruders import count_intruders
+from study.probes.weights.masks import low_mask, overlap, principal_mask, top_mask
+from study.probes.weights.null import NULLS, random_updates
+from study.probes.weights.rotation import principal_angles
+from study.probes.weights.sparsity import Unchanged, count_unchanged, visible_changes
+from study.probes.weights.spectrum import spectral_shift, update_spectrum
 
 Statistics = dict[str, float | None]
 """Numbers by name, as :mod:`study.probes.result` explains them; None where one has no meaning."""
@@ -52,19 +52,24 @@ class MatrixResult:
     """The same numbers for random updates, by kind, in the order of the draws."""
 
 
-def measure_matrix(pair: Pair, settings: Settings) -> MatrixResult:
+def measure_matrix(pair: Pair, settings: Settings, told: Told) -> MatrixResult:
     """Measure one matrix.
 
     Args:
         pair: A matrix [m, n] before and after training.
         settings: Shares, draws and seed.
+        told: Told of every draw: those of one large matrix take long.
     """
     base = _Base(pair, settings)
     null: dict[str, list[Statistics]] = {}
     for kind in NULLS:
         draws = random_updates(kind, pair.update, settings.draws, settings.seed, pair.name)
-        # Turned updates have the update's singular values, so its ranks.
-        null[kind] = [base.change(d) | (base.rank(d) if kind != "turned" else {}) for d in draws]
+        null[kind] = []
+        for draw in draws:
+            # Turned updates have the update's singular values, so its ranks.
+            ranks = base.rank(draw) if kind != "turned" else {}
+            null[kind].append(base.change(draw) | ranks)
+            told(pair.name, False)
     rows, columns = pair.before.shape
     return MatrixResult(
         name=pair.name,

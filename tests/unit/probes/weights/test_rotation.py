@@ -7,7 +7,7 @@ import pytest
 import scipy.linalg
 import torch
 
-from study.probes.rotation import principal_angles
+from study.probes.weights.rotation import principal_angles
 
 
 def orthonormal(n, k, seed):

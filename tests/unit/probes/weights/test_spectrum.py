@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from study.probes.spectrum import spectral_shift, update_spectrum
+from study.probes.weights.spectrum import spectral_shift, update_spectrum
 
 
 def turned(values, rows, columns, seed=0):

@@ -7,7 +7,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from study.config import ModelConfig
-from study.probes.weights import Bases, trained_pairs
+from study.probes.weights.pairs import Bases, trained_pairs
 from study.train.models import load_model
 from tests import plans
 from tests.unit.probes.stored_runs import (

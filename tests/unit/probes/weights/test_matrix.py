@@ -7,8 +7,8 @@ import pytest
 import scipy.linalg
 import torch
 
-from study.probes.matrix import Pair, measure_matrix
 from study.probes.settings import Settings
+from study.probes.weights.matrix import Pair, measure_matrix
 
 SETTINGS = Settings(draws=19, subspace_share=0.1, mask_share=0.1)
 ROWS, COLUMNS = 20, 30
@@ -33,7 +33,7 @@ def matrix():
 def measured(update, before=None):
     before = matrix() if before is None else before
     pair = Pair(name="w", before=before, update=update, fp32_masters=True)
-    return measure_matrix(pair, SETTINGS)
+    return measure_matrix(pair, SETTINGS, lambda what, done: None)
 
 
 def outside(result, name, kind="turned"):

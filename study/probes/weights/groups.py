@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from study.probes.matrix import MatrixResult, Statistics
-from study.probes.null import NULLS, null_range
-from study.probes.sparsity import pooled
+from study.probes.weights.matrix import MatrixResult, Statistics
+from study.probes.weights.null import NULLS, null_range
+from study.probes.weights.sparsity import pooled
 
 WEIGHED = "unchanged_"
 """Statistics that are shares of weights: means over matrices weigh them by their size."""

@@ -5,9 +5,9 @@ import math
 import pytest
 import torch
 
-from study.probes.null import NULLS, Range, null_range, random_updates
 from study.probes.settings import Settings, range_coverage
-from study.probes.spectrum import spectral_shift
+from study.probes.weights.null import NULLS, Range, null_range, random_updates
+from study.probes.weights.spectrum import spectral_shift
 
 NAMES = list(NULLS)
 

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from study.probes.sparsity import Unchanged, count_unchanged, pooled, visible_changes
+from study.probes.weights.sparsity import Unchanged, count_unchanged, pooled, visible_changes
 
 
 def test_counts_by_hand():

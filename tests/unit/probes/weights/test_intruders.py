@@ -4,7 +4,7 @@ import pytest
 import torch
 from peft.tuners.lora.intruders import reduce_intruder_dimension
 
-from study.probes.intruders import count_intruders
+from study.probes.weights.intruders import count_intruders
 from study.train.models import load_model
 from tests import plans
 from tests.unit.probes.stored_runs import LAB, TARGETS, adapted_model

@@ -16,8 +16,9 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from study.config import LoraMethod, ModelConfig
-from study.probes.matrix import Pair
 from study.probes.stored import StoredRun
+from study.probes.weights.matrix import Pair
+from study.records.record import Record
 from study.train.models import model_directory, model_revision, weight_files
 
 ADAPTER, ADAPTER_CONFIG = "adapter_model.safetensors", "adapter_config.json"
@@ -111,10 +112,15 @@ def trained_pairs(run: StoredRun, base: Tensors) -> Iterator[Pair]:
     Raises:
         ValueError: If the stored weights are not complete, or not those that the record describes.
     """
-    masters = run.record.dtypes.get("adapter", run.record.dtypes["base"])
+    fp32 = masters(run.record) == "float32"
     updates = _adapter_updates if isinstance(run.config.method, LoraMethod) else _model_updates
     for name, before, update in updates(run, base):
-        yield Pair(name=name, before=before, update=update, fp32_masters=masters == "float32")
+        yield Pair(name=name, before=before, update=update, fp32_masters=fp32)
+
+
+def masters(record: Record) -> str:
+    """Precision of the weights that a run trained: of its adapter, or of the whole model."""
+    return record.dtypes.get("adapter", record.dtypes["base"])
 
 
 def tensor_count(run: StoredRun) -> int:
