@@ -7,12 +7,12 @@ import dataclasses
 import pytest
 from train_runs import run_config
 from transformers import TrainingArguments
-from trl import GRPOConfig
+from trl import GRPOConfig, SFTConfig
 
 from study.config import ModelConfig
-from study.train import arguments
 from study.train.describe import describe, unknown_characters
 from study.train.models import load_tokenizer
+from study.train.trl import arguments
 from study.train.trl.arguments import grpo_arguments
 
 pytestmark = pytest.mark.integration
@@ -91,6 +91,23 @@ def test_every_setting_of_the_library_is_set_or_known_to_be_off():
     own = {f.name for f in dataclasses.fields(GRPOConfig)}
     own -= {f.name for f in dataclasses.fields(TrainingArguments)}
     config = run_config()
-    ours = (arguments._loss, arguments._optimizer, arguments._batch, arguments._program)
-    explicit = {name for part in ours for name in part(config)}
+    shared = (arguments._optimizer, arguments._batch, arguments._program)
+    explicit = {name for part in shared for name in part(config)}
+    explicit |= set(arguments._policy(config, config.objective))
     assert {name for name in own - explicit if not name.startswith(OFF_PREFIXES)} == LEFT_ALONE
+
+
+def test_settings_of_supervised_training_that_are_left_alone_concern_text_and_packing():
+    """Rows come tokenized and are never packed or cut: what says how to do that is not read."""
+    own = {f.name for f in dataclasses.fields(SFTConfig)}
+    own -= {f.name for f in dataclasses.fields(TrainingArguments)}
+    left = own - set(arguments._likelihood()) - set(arguments._program(run_config()))
+    text = {
+        "chat_template_path",
+        "dataset_num_proc",
+        "dataset_text_field",
+        "eos_token",
+        "pad_token",
+    }
+    packing = {"eval_packing", "packing_strategy", "truncation_mode"}
+    assert left == {*text, *packing, "model_init_kwargs"}

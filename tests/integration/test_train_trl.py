@@ -10,7 +10,7 @@ from peft import PeftModel
 from train_runs import METHODS, ListSink, run_config, run_spec, train
 from transformers import AutoModelForCausalLM
 
-from study.config import ModelConfig
+from study.config import ModelConfig, SftObjective
 from study.lab import lab_model_path
 from study.plan.flops import Sequences, forward_flops, train_flops
 from study.train import trl
@@ -18,6 +18,7 @@ from study.train.health import Diverged
 from study.train.methods import trained
 from study.train.models import hash_parameters, load_tokenizer
 from study.train.tally import METRIC_NAMES
+from study.train.trl import grpo
 
 pytestmark = pytest.mark.integration
 
@@ -58,7 +59,12 @@ def test_evaluation_counts_tokens_and_keeps_prompts_fixed(tmp_path):
 
 def test_every_metric_name_is_in_a_real_log(tmp_path):
     _, sink = train(run_config("full", beta=0.01), tmp_path)
-    assert set(METRIC_NAMES.values()) <= set(sink.logs[-1][1])
+    plain = run_config("full")
+    known = {f.name: getattr(plain.objective, f.name) for f in dataclasses.fields(SftObjective)}
+    supervised = dataclasses.replace(plain, objective=SftObjective(**{**known, "name": "sft"}))
+    _, learned = train(supervised, tmp_path / "sft")
+    assert set(METRIC_NAMES.values()) <= {*sink.logs[-1][1], *learned.logs[-1][1]}
+    assert "train/token_accuracy" not in sink.logs[-1][1]
 
 
 @BOTH
@@ -184,12 +190,12 @@ def test_base_without_finite_probabilities_is_no_result(tmp_path):
 def test_non_finite_logits_end_generation_but_not_training():
     logits = torch.tensor([[0.0, float("-inf")], [1.0, 2.0]])
     with torch.no_grad():
-        trl._refuse_non_finite(None, None, logits)
+        grpo._refuse_non_finite(None, None, logits)
         for bad in (float("nan"), float("inf")):
             logits[0, 0] = bad
             with pytest.raises(Diverged):
-                trl._refuse_non_finite(None, None, logits)
-    trl._refuse_non_finite(None, None, logits)
+                grpo._refuse_non_finite(None, None, logits)
+    grpo._refuse_non_finite(None, None, logits)
 
 
 def test_model_that_changed_after_planning_is_refused(tmp_path):

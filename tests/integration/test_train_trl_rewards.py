@@ -9,7 +9,7 @@ from train_runs import ListSink, run_config, train
 
 from study.tasks.base import Problem, Score, Task
 from study.tasks.loading import load_task
-from study.train import trl
+from study.train.trl import session
 
 pytestmark = pytest.mark.integration
 
@@ -34,7 +34,7 @@ def scored_by(monkeypatch):
     """Returns a function that replaces the scorer of every run of the test."""
 
     def patch(score) -> None:
-        monkeypatch.setattr(trl, "load_task", lambda config: ScoredBy(load_task(config), score))
+        monkeypatch.setattr(session, "load_task", lambda config: ScoredBy(load_task(config), score))
 
     return patch
 
